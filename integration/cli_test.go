@@ -54,9 +54,16 @@ func buildAndRun(m *testing.M) int {
 // volley runs the program and returns what it printed and its exit code.
 func volley(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	return command(t, nil, args...)
+}
+
+// command runs a command with more in its environment.
+func command(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute) // the first submit builds everything anew
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = append(os.Environ(), env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()

@@ -1,98 +1,33 @@
 package integration
 
 import (
-	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
-
 	"github.com/volley-engine/volley/integration/lab"
-	"github.com/volley-engine/volley/internal/wire"
 )
 
-// TestEveryCallNeedsTheToken calls every method of the driver without a
-// token, with a wrong one, and with another version.
-func TestEveryCallNeedsTheToken(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	token, err := wire.ReadToken(c.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Stat(wire.TokenFile(c.Addr)); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the token's file: %v %v", info, err)
-	}
-	conn, err := grpc.NewClient("passthrough:///"+c.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	callers := map[string]struct {
-		headers []string
-		want    codes.Code
-	}{
-		"no token": {nil, codes.Unauthenticated},
-		"a wrong token": {[]string{"authorization", "Bearer " + strings.Repeat("0", len(token)), "volley-version",
-			wire.Version}, codes.Unauthenticated},
-		"another version": {[]string{"authorization", "Bearer " + token, "volley-version", "volley/0"},
-			codes.FailedPrecondition},
-	}
-	var methods []string
-	for _, service := range []grpc.ServiceDesc{wire.Cluster_ServiceDesc, wire.Blocks_ServiceDesc} {
-		for _, m := range service.Methods {
-			methods = append(methods, "/"+service.ServiceName+"/"+m.MethodName)
+func TestADriverNeedsCertificatesOffItsSocket(t *testing.T) {
+	for _, listen := range []string{"0.0.0.0:0", "127.0.0.1:0"} {
+		_, errs, code := volley(t, "driver", "--listen", listen, "--data-dir", t.TempDir())
+		if code != 2 || !strings.Contains(errs, "volley init") {
+			t.Errorf("%s: exit %d: %s", listen, code, errs)
 		}
-		for _, s := range service.Streams {
-			methods = append(methods, "/"+service.ServiceName+"/"+s.StreamName)
-		}
-	}
-	ofJobs := []string{wire.Cluster_Work_FullMethodName, wire.Cluster_End_FullMethodName,
-		wire.Blocks_Fetch_FullMethodName, wire.Blocks_Give_FullMethodName}
-	for _, method := range methods {
-		for who, caller := range callers {
-			want := caller.want
-			if slices.Contains(ofJobs, method) && who == "another version" {
-				want = codes.Unauthenticated // the driver's own token is no job's
-			}
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-			ctx = metadata.AppendToOutgoingContext(ctx, caller.headers...)
-			stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
-			if err == nil {
-				_ = stream.SendMsg(&wire.JobsRequest{})
-				_ = stream.CloseSend()
-				err = stream.RecvMsg(&wire.JobsReply{})
-			}
-			cancel()
-			if got := status.Code(err); got != want {
-				t.Errorf("%s with %s: %v, want %v", method, who, err, want)
-			}
-		}
-	}
-}
-
-func TestADriverListensOnLoopbackOnly(t *testing.T) {
-	_, errs, code := volley(t, "driver", "--listen", "0.0.0.0:0", "--data-dir", t.TempDir())
-	if code != 2 || !strings.Contains(errs, "TLS") {
-		t.Errorf("exit %d: %s", code, errs)
 	}
 }
 
 func TestCommandsWithoutADriver(t *testing.T) {
 	t.Setenv("VOLLEY_HOME", t.TempDir())
-	if _, errs, code := volley(t, "jobs", "--driver", "127.0.0.1:1"); code != 1 ||
-		!strings.Contains(errs, "127.0.0.1:1") {
-		t.Errorf("exit %d: %s", code, errs)
+	for addr, want := range map[string]string{"127.0.0.1:1": "no certificate", "": "is a driver running there",
+		"unix:/nowhere/s": "/nowhere/s", "nobody": "nobody"} {
+		if _, errs, code := volley(t, "jobs", "--driver", addr); code == 0 || !strings.Contains(errs, want) {
+			t.Errorf("%q: exit %d: %s", addr, code, errs)
+		}
 	}
 }
 
@@ -299,15 +234,18 @@ func TestWhatAClusterRefuses(t *testing.T) {
 			t.TempDir()}, 1, "named e1"},
 		"a name that is a path": {[]string{"executor", "--driver", c.Addr, "--name", "../e1", "--data-dir",
 			t.TempDir()}, 2, "no name"},
-		"a suspicion of nothing": {[]string{"driver", "--listen", "127.0.0.1:0", "--suspicion", "-1s", "--data-dir",
+		"a suspicion of nothing": {[]string{"driver", "--suspicion", "-1s", "--data-dir",
 			t.TempDir()}, 2, "--suspicion"},
-		"a second driver": {[]string{"driver", "--listen", "127.0.0.1:0", "--data-dir",
+		"a second driver of its data": {[]string{"driver", "--listen", "unix:" + filepath.Join(t.TempDir(), "s"),
+			"--data-dir",
 			filepath.Join(c.Dir, "driver")}, 1, "another driver"},
-		"flags of another place":   {submit("--executors", "3"), 2, "--executors"},
-		"no weight":                {submit("--weight", "0"), 2, "--weight"},
-		"a model nobody waits for": {submit("--detach", "--out", "m"), 2, "--detach"},
-		"a model nowhere":          {submit("--out", "/nowhere/m"), 2, "--out"},
-		"an unknown executor":      {[]string{"logs", "job-000001", "--task", "nobody", "--driver", c.Addr}, 2, ""},
+		"a second driver at its socket": {[]string{"driver", "--listen", c.Addr, "--data-dir", t.TempDir()}, 1, c.Addr},
+		"flags of another place":        {submit("--executors", "3"), 2, "--executors"},
+		"no weight":                     {submit("--weight", "0"), 2, "--weight"},
+		"a model nobody waits for":      {submit("--detach", "--out", "m"), 2, "--detach"},
+		"a model nowhere":               {submit("--out", "/nowhere/m"), 2, "--out"},
+		"an unknown executor": {[]string{"logs", "job-000001", "--task", "nobody", "--driver", c.Addr}, 2,
+			""},
 	} {
 		_, errs, code := volley(t, try.args...)
 		if code != try.code || !strings.Contains(errs, try.want) || strings.Count(errs, "volley: ") != 1 {

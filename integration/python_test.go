@@ -130,16 +130,11 @@ func restFromPython(t *testing.T, program string) {
 	c.startDriver()
 	c.join("a")
 	id := c.submit("--data", generated(t), "--max-iterations", "2")
-	_, port, _ := net.SplitHostPort(c.Addr)
-	tokens, err := filepath.Glob(filepath.Join(os.Getenv("VOLLEY_HOME"), "tokens", "*"+port+"*"))
-	if err != nil || len(tokens) != 1 {
-		t.Fatalf("tokens: %v, %v", tokens, err)
+	token, errs, code := volley(t, "token", "create", "--role", "read", "--driver", c.Addr)
+	if code != 0 {
+		t.Fatal(errs)
 	}
-	token, err := os.ReadFile(tokens[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := python(t, c.Dir, program, "VOLLEY_HTTP="+address, "VOLLEY_TOKEN="+strings.TrimSpace(string(token)))
+	got := python(t, c.Dir, program, "VOLLEY_HTTP="+address, "VOLLEY_TOKEN="+strings.TrimSpace(token))
 	if !strings.HasPrefix(got, id+" ") {
 		t.Errorf("it prints %q, the job is %s", got, id)
 	}

@@ -25,16 +25,20 @@ func clientCommand(use, short, long string, args cobra.PositionalArgs,
 			if err := fillFlags(c); err != nil {
 				return err
 			}
-			client, done, err := dialDriver(addr)
+			to, err := findDriver(addr)
+			if err != nil {
+				return err
+			}
+			client, done, err := to.dial()
 			if err != nil {
 				return err
 			}
 			defer done()
 			ctx, cancel := context.WithCancel(c.Context())
 			defer cancel()
-			return run(ctx, client, addr, args, asJSON)
+			return run(ctx, client, to.addr, args, asJSON)
 		}}
-	c.Flags().StringVar(&addr, "driver", defaultDriver, "address of the driver")
+	c.Flags().StringVar(&addr, "driver", "", aboutDriver)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().StringVar(&config, "config", "", "YAML file with values for flags")
 	return c

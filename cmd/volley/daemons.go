@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/volley-engine/volley"
 	driverd "github.com/volley-engine/volley/driver/daemon"
@@ -17,9 +17,6 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/pace"
 )
-
-// defaultDriver is the default address of a cluster's driver.
-const defaultDriver = "127.0.0.1:7077"
 
 func daemonLogger(name, level string) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Name: name, Level: hclog.LevelFromString(level), Output: os.Stderr})
@@ -32,10 +29,11 @@ func driverCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "driver",
 		Short: "Serve a cluster: take jobs in and hand them to executors",
-		Long: `Driver serves a cluster on a loopback address. Executors and commands find its
-token, which only its user can read, under VOLLEY_HOME (default ~/.volley).
-Started again on its data directory, it goes on with the jobs it had. It
-prints one JSON line when it is ready, and ends on SIGTERM.`,
+		Long: `Driver serves a cluster: this user's own, over a socket under VOLLEY_HOME (default
+~/.volley) that no other user can use, or, on a data directory that volley init has
+made, one over the network, where everything is mutual TLS. Started again on its
+data directory, it goes on with the jobs it had. It prints one JSON line when it
+is ready, and ends on SIGTERM.`,
 		Example: "  volley driver --data-dir /var/lib/volley/driver",
 		Args:    exactArgs(0, "no arguments beside flags"),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -62,10 +60,17 @@ prints one JSON line when it is ready, and ends on SIGTERM.`,
 		},
 	}
 	fs := c.Flags()
-	fs.StringVar(&cfg.Listen, "listen", defaultDriver, "address to serve on; loopback only")
-	fs.StringVar(&cfg.HTTP, "http", "", "address for REST and Prometheus metrics, loopback only; none without it")
+	fs.StringVar(&cfg.Listen, "listen", "", "unix:PATH of a socket, or HOST:PORT (default: the address of volley "+
+		"init, or "+
+		"else this user's socket, $VOLLEY_HOME/driver.sock)")
+	fs.StringVar(&cfg.Advertise, "advertise", "", "HOST:PORT by which the others reach it (default: that of volley "+
+		"init, or "+
+		"else --listen)")
+	fs.StringVar(&cfg.HTTP, "http", "", "address for REST and Prometheus metrics, loopback only without "+
+		"certificates; none "+
+		"without it")
 	fs.StringVar(&cfg.DataDir, "data-dir", "",
-		"directory for jobs, results and the token (default: $XDG_CACHE_HOME/volley/driver)")
+		"directory for jobs, results and certificates (default: $XDG_CACHE_HOME/volley/driver)")
 	fs.DurationVar(&cfg.Suspicion, "suspicion", 2*time.Second,
 		"silence after which an executor, a runner or a job's process is taken for lost; heartbeats come three times "+
 			"as often")
@@ -89,16 +94,19 @@ func ended(err error) error {
 
 func executorCommand() *cobra.Command {
 	cfg := executord.Config{}
-	var config, level string
+	var config, level, join string
 	var labels []string
 	c := &cobra.Command{
 		Use:   "executor",
 		Short: "Work for a cluster",
 		Long: `Executor joins the cluster of a driver and runs its jobs' functions, each job
-in a process of its own. It prints one JSON line when it has registered, looks
-for a driver that is gone for --max-wait, and ends on SIGTERM.`,
-		Example: "  volley executor --driver 127.0.0.1:7077 --slots 4 --data-dir /var/lib/volley/executor",
-		Args:    exactArgs(0, "no arguments beside flags"),
+in a process of its own. Over the network it gets its certificate by a token,
+keeps it in its data directory, and renews it itself. It prints one JSON line when
+it has registered, looks for a driver that is gone for --max-wait, and ends on
+SIGTERM.`,
+		Example: "  volley executor --slots 4\n  volley executor --join TOKEN --name a --slots 4 --data-dir " +
+			"/var/lib/volley/executor",
+		Args: exactArgs(0, "no arguments beside flags"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := fillFlags(c); err != nil {
 				return err
@@ -121,9 +129,8 @@ for a driver that is gone for --max-wait, and ends on SIGTERM.`,
 				}
 				cfg.Labels[k] = v
 			}
-			if cfg.Name == "" {
-				host, _ := os.Hostname()
-				cfg.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
+			if err := member(c, &cfg, join); err != nil {
+				return err
 			}
 			cfg.Logger = daemonLogger("executor", level)
 			cfg.Ready = func(addr string) {
@@ -141,8 +148,20 @@ for a driver that is gone for --max-wait, and ends on SIGTERM.`,
 			return ended(d.Run(c.Context()))
 		},
 	}
-	fs := c.Flags()
-	fs.StringVar(&cfg.Driver, "driver", defaultDriver, "address of the driver")
+	executorFlags(c.Flags(), &cfg, &labels, &join, &level, &config)
+	return c
+}
+
+func executorFlags(fs *pflag.FlagSet, cfg *executord.Config, labels *[]string, join, level, config *string) {
+	fs.StringVar(&cfg.Driver, "driver", "", "the driver: HOST:PORT, or unix:PATH of a socket (default: that of the "+
+		"token, "+
+		"or else this user's own)")
+	fs.StringVar(join, "join", "", "token of a cluster to join (volley token create --role executor); one that "+
+		"has joined "+
+		"needs none")
+	fs.StringVar(&cfg.Host, "host", "", "name or address by which other machines reach this one's runners "+
+		"(default: this "+
+		"machine's towards the driver)")
 	fs.StringVar(&cfg.Name, "name", "", "name of this executor, unique in its cluster (default: HOST-PID)")
 	fs.StringVar(&cfg.DataDir, "data-dir", "",
 		"directory for packs; executors of one machine may share it (default: $XDG_CACHE_HOME/volley/executor)")
@@ -155,11 +174,10 @@ for a driver that is gone for --max-wait, and ends on SIGTERM.`,
 	fs.Float64Var(&cfg.PaceRate, "pace-rate", 10000, "rows per second of speed 1 on a slot")
 	fs.BoolVar(&cfg.Unreachable, "unreachable", false,
 		"other executors cannot reach this one: blocks, and the messages of its jobs, go through the driver")
-	fs.StringSliceVar(&labels, "labels", nil, "KEY=VALUE pairs shown by volley executors")
+	fs.StringSliceVar(labels, "labels", nil, "KEY=VALUE pairs shown by volley executors")
 	fs.DurationVar(&cfg.MaxWait, "max-wait", 10*time.Minute, "how long to look for a driver that is gone")
 	fs.DurationVar(&cfg.Drain, "drain", 5*time.Second,
 		"how long a shutdown waits until running jobs have moved their splits elsewhere")
-	fs.StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or off")
-	fs.StringVar(&config, "config", "", "YAML file with values for flags")
-	return c
+	fs.StringVar(level, "log-level", "info", "trace, debug, info, warn, error or off")
+	fs.StringVar(config, "config", "", "YAML file with values for flags")
 }

@@ -53,27 +53,35 @@ func (p *programFlags) submitProgram(c *cobra.Command, args []string) error {
 		return err
 	}
 	defer done()
-	client, hangUp, err := dialDriver(p.driver)
+	to, err := findDriver(p.driver)
+	if err != nil {
+		return err
+	}
+	client, hangUp, err := to.dial()
 	if err != nil {
 		return err
 	}
 	defer hangUp()
-	digest, err := upload(c.Context(), client, p.driver, path)
+	digest, err := upload(c.Context(), client, to.addr, path)
 	if err != nil {
+		return err
+	}
+	program := &wire.UserProgram{Digest: digest, Args: own, Dir: dir}
+	if err := wire.SignProgram(to.by, program); err != nil {
 		return err
 	}
 	reply, err := client.Submit(c.Context(),
 		&wire.SubmitRequest{Job: programName(target), Args: jobArgs(c), Pool: p.pool, Weight: p.weight,
-			Program: &wire.UserProgram{Digest: digest, Args: own, Dir: dir}})
+			Program: program})
 	if err != nil {
-		return wire.CallError("submit to", p.driver, err)
+		return wire.CallError("submit to", to.addr, err)
 	}
 	if p.detach {
 		fmt.Println(reply.Id)
 		return nil
 	}
 	wait, _ := c.Flags().GetDuration("max-wait")
-	w := &watcher{client: client, addr: p.driver, id: reply.Id, maxWait: wait, log: os.Stdout}
+	w := &watcher{client: client, addr: to.addr, id: reply.Id, maxWait: wait, log: os.Stdout}
 	info, err := w.follow(c.Context())
 	if c.Context().Err() != nil {
 		return leaveOrCancel(client, p.driver, reply.Id)

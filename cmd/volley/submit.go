@@ -58,7 +58,7 @@ job running or to cancel it; without a terminal the job goes on.`,
 
 // register declares the flags.
 func (s *submitFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&s.driver, "driver", defaultDriver, "address of the driver")
+	fs.StringVar(&s.driver, "driver", "", aboutDriver)
 	fs.BoolVar(&s.detach, "detach", false, "print the job's id and do not wait")
 	fs.StringVar(&s.pool, "pool", "", "name of a pool, whose jobs run one after another; jobs without one run at once")
 	fs.Uint32Var(&s.weight, "weight", 1, "share of the executors' slots, relative to other jobs that run at the "+
@@ -133,7 +133,11 @@ func jobArgs(c *cobra.Command) []string {
 
 // submit hands a job to the driver and returns what has become of it; nil where its submitter does not wait for it.
 func submit(c *cobra.Command, job string, args []string, s *submitFlags, f *trainFlags) (*wire.JobInfo, error) {
-	client, done, err := dialDriver(s.driver)
+	to, err := findDriver(s.driver)
+	if err != nil {
+		return nil, err
+	}
+	client, done, err := to.dial()
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +146,7 @@ func submit(c *cobra.Command, job string, args []string, s *submitFlags, f *trai
 	reply, err := client.Submit(c.Context(),
 		&wire.SubmitRequest{Job: job, Args: args, Pool: s.pool, Weight: s.weight})
 	if err != nil {
-		return nil, wire.CallError("submit to", s.driver, err)
+		return nil, wire.CallError("submit to", to.addr, err)
 	}
 	if s.detach && f.json {
 		return nil, printJSON(map[string]string{"id": reply.Id})
@@ -151,7 +155,7 @@ func submit(c *cobra.Command, job string, args []string, s *submitFlags, f *trai
 		fmt.Println(reply.Id)
 		return nil, nil
 	}
-	w := &watcher{client: client, addr: s.driver, id: reply.Id, maxWait: wait, log: os.Stderr}
+	w := &watcher{client: client, addr: to.addr, id: reply.Id, maxWait: wait, log: os.Stderr}
 	info, err := w.follow(c.Context())
 	if c.Context().Err() != nil {
 		return nil, leaveOrCancel(client, s.driver, reply.Id)
@@ -167,7 +171,7 @@ func submit(c *cobra.Command, job string, args []string, s *submitFlags, f *trai
 
 // leaveOrCancel asks what to do with a job whose submitter was interrupted.
 // Without a terminal the job goes on.
-func leaveOrCancel(client wire.ClusterClient, addr, id string) error {
+func leaveOrCancel(client wire.ClusterClient, addr, id string) error { // addr is as --driver had it
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		fmt.Fprintf(os.Stderr, "\nvolley: cancel %s? [y/N] ", id)
 		answer, _ := bufio.NewReader(os.Stdin).ReadString('\n')
@@ -181,7 +185,7 @@ func leaveOrCancel(client wire.ClusterClient, addr, id string) error {
 		}
 	}
 	at := ""
-	if addr != defaultDriver {
+	if addr != "" {
 		at = " --driver " + addr
 	}
 	fmt.Fprintf(os.Stderr, "volley: %s goes on; volley logs -f %s%s follows it, volley job %s%s --out DIR brings its "+
@@ -208,19 +212,6 @@ func showResult(info *wire.JobInfo, f *trainFlags) error {
 		return err
 	}
 	return f.converged(r)
-}
-
-// dialDriver connects to a driver with its user's token.
-func dialDriver(addr string) (wire.ClusterClient, func(), error) {
-	token, err := wire.ReadToken(addr)
-	if err != nil {
-		return nil, nil, err
-	}
-	conn, err := wire.Dial(addr, token)
-	if err != nil {
-		return nil, nil, err
-	}
-	return wire.NewClusterClient(conn), func() { conn.Close() }, nil
 }
 
 // watcher follows a job, across reconnects.

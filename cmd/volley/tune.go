@@ -107,7 +107,8 @@ func (t *tuneFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&t.metric, "metric", "", "what is compared (default: auc, accuracy, rmse, silhouette or ndcg_at_10, "+
 		"by the job)")
 	fs.StringVar(&t.table, "table", "", "CSV file for the table of results")
-	fs.StringVar(&t.driver, "driver", "", "address of a cluster's driver (default: run in this process)")
+	fs.StringVar(&t.driver, "driver", "", "a cluster's driver: HOST:PORT, the name of a cluster that was joined, "+
+		"unix:PATH, or local (default: run in this process)")
 }
 
 // notTuned are flags that no grid can take: they do not change what is learned.

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"crypto/subtle"
 	"path/filepath"
 
 	"google.golang.org/grpc/codes"
@@ -12,22 +11,17 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// admitJob refuses a job process that has another job's token.
-func (d *Daemon) admitJob(ctx context.Context, w *jobHandle) error {
-	if subtle.ConstantTimeCompare([]byte(wire.CallerToken(ctx)), []byte(w.token)) != 1 {
-		return status.Error(codes.PermissionDenied, "the token is another job's")
-	}
-	return nil
-}
-
 // Submit admits a job.
-func (d *Daemon) Submit(_ context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error) {
+func (d *Daemon) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error) {
 	if u := req.Program; u != nil {
 		if _, ok := d.programs.Path(u.Digest); !ok {
 			return nil, status.Error(codes.NotFound, "the program is not here: upload it first")
 		}
+		if err := d.checkSigned(ctx, u); err != nil {
+			return nil, err
+		}
 	}
-	id, err := d.jobs.submit(req)
+	id, err := d.jobs.submit(req, d.admission.who(wire.CallerOf(ctx)).ID)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +94,9 @@ func (d *Daemon) Download(req *wire.DownloadRequest, stream wire.Cluster_Downloa
 	if err != nil {
 		return err
 	}
+	if err := d.mayChange(stream.Context(), w); err != nil {
+		return err
+	}
 	done, err := w.read()
 	if err != nil {
 		return err
@@ -118,9 +115,12 @@ func (d *Daemon) Download(req *wire.DownloadRequest, stream wire.Cluster_Downloa
 }
 
 // Cancel stops a job.
-func (d *Daemon) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.CancelReply, error) {
+func (d *Daemon) Cancel(ctx context.Context, req *wire.CancelRequest) (*wire.CancelReply, error) {
 	w, err := d.jobs.find(req.Id)
 	if err != nil {
+		return nil, err
+	}
+	if err := d.mayChange(ctx, w); err != nil {
 		return nil, err
 	}
 	if err := w.cancel(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -59,7 +60,7 @@ func (d *Daemon) Fetch(req *wire.BlockRequest, stream wire.Blocks_FetchServer) e
 	if m == nil {
 		return status.Errorf(codes.Unavailable, "executor %q is not connected", req.From)
 	}
-	ticket, o := newToken(), &handover{to: stream, done: make(chan error, 1)}
+	ticket, o := trust.NewSecret(), &handover{to: stream, done: make(chan error, 1)}
 	d.handovers.put(ticket, o)
 	raw, err := proto.Marshal(&wire.ToExecutor{Body: &wire.ToExecutor_Hand{Hand: &wire.Hand{Ticket: ticket,
 		Node: req.Node, Split: req.Split, Describe: req.Describe,

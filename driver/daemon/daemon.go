@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -22,10 +23,14 @@ import (
 // Config configures a driver daemon. The zero value of a field takes its
 // default.
 type Config struct {
-	Listen  string // default 127.0.0.1:7077
-	HTTP    string // address of REST and metrics; empty serves none
-	DataDir string // jobs, journal and token
-	Program string // the executable that job processes run; default: this one
+	// Listen is unix:PATH, or HOST:PORT with the certificates of Init; default: as Init was told, or
+	// wire.DefaultDriver.
+	Listen string
+	// Advertise is where the others reach it, over the network; default Listen.
+	Advertise string
+	HTTP      string // address of REST and metrics; empty serves none
+	DataDir   string // jobs, journal and token
+	Program   string // the executable that job processes run; default: this one
 	// Suspicion is the silence after which an executor, a runner or a job's
 	// process is taken for lost; default 2 s. Heartbeats come three times as
 	// often.
@@ -40,9 +45,6 @@ type Config struct {
 
 // EnsureDefaults fills in the fields left zero.
 func (c Config) EnsureDefaults() Config {
-	if c.Listen == "" {
-		c.Listen = "127.0.0.1:7077"
-	}
 	if c.Suspicion == 0 {
 		c.Suspicion = 2 * time.Second
 	}
@@ -62,6 +64,19 @@ func (c Config) EnsureDefaults() Config {
 	return c
 }
 
+// whereInit serves where volley init was told, if it made the data directory.
+func (c *Config) whereInit(dir string) error {
+	address, err := addressOf(dir)
+	if err != nil {
+		return err
+	}
+	if _, socket := wire.SocketPath(c.Listen); address != "" && !socket {
+		c.Listen, c.Advertise = cmp.Or(c.Listen, address), cmp.Or(c.Advertise, address)
+	}
+	c.Listen = cmp.Or(c.Listen, wire.DefaultDriver())
+	return nil
+}
+
 // minSuspicion is the shortest silence that may be configured.
 const minSuspicion = 30 * time.Millisecond
 
@@ -74,7 +89,8 @@ type Daemon struct {
 	wire.UnimplementedClusterServer
 	wire.UnimplementedBlocksServer
 	cfg       Config
-	token     string
+	admission *admission
+	audit     *auditLog
 	log       hclog.Logger
 	listener  net.Listener
 	server    *grpc.Server
@@ -95,9 +111,6 @@ type Daemon struct {
 // Start opens a driver's data directory and listens.
 func Start(cfg Config) (*Daemon, error) {
 	cfg = cfg.EnsureDefaults()
-	if err := wire.OnlyLoopback("listen on", cfg.Listen); err != nil {
-		return nil, err
-	}
 	if cfg.Suspicion < minSuspicion {
 		return nil, fault.Newf(fault.Usage, "use", "--suspicion", "%v is less than %v", cfg.Suspicion, minSuspicion)
 	}
@@ -122,16 +135,23 @@ func Start(cfg Config) (*Daemon, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "jobs"), 0o700); err != nil {
 		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
 	}
-	token, err := ownToken(cfg.DataDir)
+	if err := cfg.whereInit(dir); err != nil {
+		return nil, err
+	}
+	admission := &admission{}
+	if err := admission.openTrust(dir, cfg.Listen); err != nil {
+		return nil, err
+	}
+	l, err := wire.Listen(cfg.Listen)
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", cfg.Listen)
-	if err != nil {
-		return nil, fault.New(fault.NoResources, "listen on", cfg.Listen,
-			err).WithHint("is another driver running? choose another --listen")
+	d := &Daemon{cfg: cfg, admission: admission, audit: newAuditLog(dir, cfg.Logger), log: cfg.Logger, listener: l,
+		members: newMembers()}
+	if admission.drivers, err = d.reachedAt(); err != nil {
+		l.Close()
+		return nil, err
 	}
-	d := &Daemon{cfg: cfg, token: token, log: cfg.Logger, listener: l, members: newMembers()}
 	d.metrics = newMetrics(func() (jobs, executors map[string]int) { return d.jobs.states(), d.members.states() })
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if d.journal, err = OpenRaft(filepath.Join(dir, "journal"), cfg.Logger.Named("raft")); err != nil {
@@ -145,16 +165,17 @@ func Start(cfg Config) (*Daemon, error) {
 	kept := d.journal.State()
 	d.jobs = openJobs(d, kept)
 	d.programs.InUse = d.jobs.uses
-	if err := writePrivate(wire.TokenFile(d.Addr()), token); err != nil {
+	admission.journal, admission.access, admission.job, admission.runs = d.journal, kept.Access, d.jobs.byToken,
+		d.jobs.runs
+	if err := admission.certificatesOfInit(d.ctx, dir); err != nil {
 		l.Close()
 		return nil, errors.Join(err, d.journal.Close())
 	}
-	listener := wire.NewListener(l)
-	d.server = grpc.NewServer(wire.ServerOptions(listener, d.admit)...)
+	d.server = admission.self.NewServer(admission.knows, d.admit, grpc.UnaryInterceptor(d.noted))
 	wire.RegisterClusterServer(d.server, d)
 	wire.RegisterBlocksServer(d.server, d)
 	d.jobs.step(LifeEvent{Began: true}) // before any submission; until then callers wait
-	d.wg.Go(func() { _ = d.server.Serve(listener) })
+	d.wg.Go(func() { _ = d.server.Serve(l) })
 	watched, stopWatch := context.WithCancel(context.Background()) // until executors have been notified
 	d.stopWatch = stopWatch
 	d.wg.Go(func() { d.watch(watched) })
@@ -185,6 +206,30 @@ func journalOfJobs(dir string) error {
 // Addr returns the driver's address.
 func (d *Daemon) Addr() string { return d.listener.Addr().String() }
 
+// reachedAt returns where the others reach the driver.
+func (d *Daemon) reachedAt() ([]string, error) {
+	if at := d.cfg.Advertise; at != "" {
+		host, port, err := net.SplitHostPort(at)
+		if _, ours, e := net.SplitHostPort(d.Addr()); err == nil && e == nil && port == "0" {
+			at = net.JoinHostPort(host, ours)
+		}
+		return []string{at}, wire.CheckAddress("advertise", at)
+	}
+	if host, _, err := net.SplitHostPort(d.Addr()); err == nil {
+		if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+			return nil, fault.Newf(fault.Usage, "listen on", d.cfg.Listen, "executors cannot be told where that is").
+				WithHint("give --advertise HOST:PORT, as executors reach this driver")
+		}
+	}
+	return []string{d.Addr()}, nil
+}
+
+// host returns the name or address of this machine, as the others reach it; empty where no other machine does.
+func (d *Daemon) host() string {
+	host, _, _ := net.SplitHostPort(d.admission.drivers[0])
+	return host
+}
+
 // watch treats executors and job processes without heartbeats as lost.
 func (d *Daemon) watch(ctx context.Context) {
 	detector := wire.NewFailureDetector(d.cfg.beat())
@@ -199,6 +244,9 @@ func (d *Daemon) watch(ctx context.Context) {
 				m.drop("it gave no heartbeat for " + detector.Silence().String())
 			}
 			d.jobs.killSilent(detector)
+			if err := d.admission.renewSelf(time.Now()); err != nil {
+				d.log.Error("cannot renew the driver's own certificate", "error", err)
+			}
 		case <-ctx.Done():
 			return
 		}
@@ -221,6 +269,5 @@ func (d *Daemon) Close() error {
 		_ = d.web.Close()
 	}
 	d.wg.Wait()
-	d.forgetToken()
 	return d.journal.Close()
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
 )
 
 // keptJobs are records of jobs that have ended, and of one that runs.
@@ -266,7 +267,8 @@ func TestADirectoryBelongsToOneJob(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(old, "result.json"), []byte(`{"objective":1}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d, err := Start(Config{Listen: "127.0.0.1:0", DataDir: dir, Program: "/bin/false"})
+	d, err := Start(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), DataDir: dir,
+		Program: "/bin/false"})
 	if err != nil {
 		if !strings.Contains(err.Error(), dir) {
 			t.Error(err)

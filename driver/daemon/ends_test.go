@@ -27,7 +27,8 @@ func scripted(t *testing.T, script string, changes ...func(*Config)) (d *Daemon,
 		0o700); err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Listen: "127.0.0.1:0", DataDir: filepath.Join(dir, "driver"), Program: path}
+	cfg := Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), DataDir: filepath.Join(dir, "driver"),
+		Program: path}
 	for _, change := range changes {
 		change(&cfg)
 	}
@@ -138,7 +139,8 @@ func doneJob(t *testing.T, files ...string) (d *Daemon, out string) {
 			t.Fatal(err)
 		}
 	}
-	if d, err = Start(Config{Listen: "127.0.0.1:0", DataDir: dir, Program: "/bin/false"}); err != nil {
+	if d, err = Start(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), DataDir: dir,
+		Program: "/bin/false"}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })

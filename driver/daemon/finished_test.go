@@ -69,7 +69,8 @@ func withFinished(t testing.TB, dir string, jobs int) {
 func startedOn(t *testing.T, dir string) *Daemon {
 	t.Helper()
 	t.Setenv("VOLLEY_HOME", filepath.Join(dir, "home"))
-	d, err := Start(Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0", DataDir: dir, Program: "/bin/false",
+	d, err := Start(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), HTTP: "127.0.0.1:0",
+		DataDir: dir, Program: "/bin/false",
 		Keep: &KeepAll})
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +143,7 @@ func TestTenThousandFinishedJobs(t *testing.T) {
 	d := startedOn(t, dir)
 	start := time.Since(began)
 	memory := heap() - before
-	ctx, conn := connected(t, d, d.token)
+	ctx, conn := connected(t, d, "")
 	began = time.Now()
 	reply, err := wire.NewClusterClient(conn).Jobs(ctx, &wire.JobsRequest{Brief: true})
 	if err != nil {

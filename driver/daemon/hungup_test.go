@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/volley-engine/volley/internal/wire"
@@ -64,6 +65,7 @@ func TestAProcessThatHangsUpIsNotKilled(t *testing.T) {
 	pid, incarnation := w.process.Pid, w.incarnation
 	w.mu.Unlock()
 	ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("authorization", "Bearer "+w.token))
+	ctx = peer.NewContext(ctx, &peer.Peer{Addr: d.listener.Addr(), AuthInfo: wire.SameUser{}})
 	h := &hangingUp{ctx: ctx, welcomed: make(chan struct{}), gone: make(chan struct{}), said: []*wire.FromJob{
 		{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: w.info.Id,
 			Incarnation: incarnation}}},

@@ -98,14 +98,17 @@ func (w *jobHandle) step() plan.StepID { return plan.StepID(w.info.Step) }
 
 // spec returns what was submitted.
 func (w *jobHandle) spec() JobSpec {
-	return *specOf(&wire.SubmitRequest{Job: w.info.Job, Args: w.info.Args, Pool: w.info.Pool, Weight: w.info.Weight,
+	s := specOf(&wire.SubmitRequest{Job: w.info.Job, Args: w.info.Args, Pool: w.info.Pool, Weight: w.info.Weight,
 		Program: w.info.Program}, w.token)
+	s.Owner = w.info.Owner
+	return *s
 }
 
 // specOf returns what the journal keeps of a submission.
 func specOf(req *wire.SubmitRequest, token string) *JobSpec {
 	return &JobSpec{Kind: req.Job, Args: req.Args, Token: token, Pool: req.Pool, Weight: req.Weight,
-		Program: req.Program.GetDigest(), ProgramArgs: req.Program.GetArgs(), ProgramDir: req.Program.GetDir()}
+		Program: req.Program.GetDigest(), ProgramArgs: req.Program.GetArgs(), ProgramDir: req.Program.GetDir(),
+		Signed: req.Program.GetSigned()}
 }
 
 // program returns the user's own; nil for a bundled job.
@@ -113,7 +116,7 @@ func (s JobSpec) program() *wire.UserProgram {
 	if s.Program == "" {
 		return nil
 	}
-	return &wire.UserProgram{Digest: s.Program, Args: s.ProgramArgs, Dir: s.ProgramDir}
+	return &wire.UserProgram{Digest: s.Program, Args: s.ProgramArgs, Dir: s.ProgramDir, Signed: s.Signed}
 }
 
 // cancel ends a job's process at a step boundary, or at once after a timeout.

@@ -21,6 +21,10 @@ const (
 	JobStarted // a process of the job is about to be started
 	JobResumed // the job, which has failed or was cancelled, continues from its last checkpoint
 	JobRemoved // the job, which has ended, is forgotten; its directory may be gone from now on
+	TokenMade
+	TokenRevoked
+	CertificateSigned
+	CertificateRevoked
 )
 
 // Record is one decision.
@@ -37,6 +41,10 @@ type Record struct {
 	Files  []MadeFile  `json:"files,omitempty"`  // of JobEnded
 	Term   uint32      `json:"term,omitempty"`   // of JobStarted: counts the job's processes
 	At     int64       `json:"at,omitempty"`     // Unix nanoseconds, as the driver that decided read them
+
+	Token  *AccessToken  `json:"token,omitempty"`  // of TokenMade
+	Member *MemberSigned `json:"member,omitempty"` // of CertificateSigned
+	ID     string        `json:"id,omitempty"`     // of TokenRevoked and CertificateRevoked: id, serial number
 }
 
 // JobSpec is what was submitted.
@@ -50,6 +58,9 @@ type JobSpec struct {
 	Program     string   `json:"program,omitempty"`
 	ProgramArgs []string `json:"program_args,omitempty"`
 	ProgramDir  string   `json:"program_dir,omitempty"`
+	// Signed says who has submitted the program, over the network (trust.Signed).
+	Signed []byte `json:"signed,omitempty"`
+	Owner  string `json:"owner,omitempty"` // who has submitted it
 }
 
 // MadeFile is an output file of a job, by its path in the job's directory.
@@ -83,6 +94,8 @@ type State struct {
 	// Last is the highest number of any job. It never falls: the number and directory of a
 	// removed job are never used again.
 	Last int `json:"last"`
+	// Access is who may do what.
+	Access Access `json:"access"`
 }
 
 // Apply applies one record. A step that does not follow the last one is ignored, and so is a
@@ -91,6 +104,10 @@ type State struct {
 func (s *State) Apply(r Record) {
 	if s.Jobs == nil {
 		s.Jobs = map[plan.JobID]JobState{}
+	}
+	if r.Kind >= TokenMade {
+		s.Access.apply(r)
+		return
 	}
 	j, known := s.Jobs[r.Job]
 	if !known && r.Kind != JobSubmitted && r.Kind != JobBegun {
@@ -147,7 +164,7 @@ func (s *State) upgrade() {
 
 // Clone returns a copy that shares no mutable data.
 func (s *State) Clone() State {
-	out := State{Jobs: make(map[plan.JobID]JobState, len(s.Jobs)), Last: s.Last}
+	out := State{Jobs: make(map[plan.JobID]JobState, len(s.Jobs)), Last: s.Last, Access: s.Access.clone()}
 	for id, j := range s.Jobs {
 		j.Spec.Args = slices.Clone(j.Spec.Args)
 		out.Jobs[id] = j

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -18,6 +19,8 @@ type member struct {
 	name        string
 	link        uint64
 	incarnation string // which process of that name
+	who         trust.Name
+	serial      string // of its certificate
 	slots       uint32
 	labels      map[string]string
 	since       time.Time
@@ -242,7 +245,13 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 		return status.Errorf(codes.FailedPrecondition, "the executor speaks %q, this driver %q", h.Version,
 			wire.Version)
 	}
-	m := &member{name: h.Name, incarnation: h.Incarnation, slots: h.Slots, labels: h.Labels, since: time.Now(),
+	if err := d.admitExecutor(stream.Context(), h.Name); err != nil {
+		return err
+	}
+	c := wire.CallerOf(stream.Context())
+	m := &member{name: h.Name, who: d.admission.who(c), serial: c.Peer.Serial, incarnation: h.Incarnation,
+		slots:  h.Slots,
+		labels: h.Labels, since: time.Now(),
 		gone: make(chan string, 1), ended: make(chan struct{})}
 	m.out = wire.NewOutbox(stream.Send, func(err error) { m.drop(err.Error()) })
 	m.handled()

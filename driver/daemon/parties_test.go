@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -28,7 +29,8 @@ func scriptedDaemonOf(t *testing.T, script string, suspicion time.Duration) *Dae
 	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	d, err := Start(Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0", DataDir: filepath.Join(dir, "driver"),
+	d, err := Start(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), HTTP: "127.0.0.1:0",
+		DataDir: filepath.Join(dir, "driver"),
 		Program: program, Suspicion: suspicion, Drain: time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -71,10 +73,10 @@ func awaitJob(t *testing.T, w *jobHandle, what string, holds func(*wire.JobInfo)
 
 func over(i *wire.JobInfo) bool { return Over(i.State) }
 
-// connected is a connection of a party that has a token.
+// connected is a connection of this user, or of a process of the job that has a token.
 func connected(t *testing.T, d *Daemon, token string) (context.Context, *grpc.ClientConn) {
 	t.Helper()
-	conn, err := wire.Dial(d.Addr(), token)
+	conn, err := wire.DialDriver(d.Addr(), wire.Party{Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +88,11 @@ func connected(t *testing.T, d *Daemon, token string) (context.Context, *grpc.Cl
 // asExecutor joins a driver as an executor does.
 func asExecutor(t *testing.T, d *Daemon, name string) wire.Cluster_ServeClient {
 	t.Helper()
-	ctx, conn := connected(t, d, d.token)
+	ctx, conn := connected(t, d, "")
 	s, err := wire.NewClusterClient(conn).Serve(ctx)
 	if err == nil {
 		err = s.Send(&wire.FromExecutor{Body: &wire.FromExecutor_Hello{Hello: &wire.Hello{Version: wire.Version,
-			Name: name, Incarnation: newToken(), Slots: 1}}})
+			Name: name, Incarnation: trust.NewSecret(), Slots: 1}}})
 	}
 	if err == nil {
 		_, err = s.Recv()

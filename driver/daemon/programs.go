@@ -24,7 +24,8 @@ func (d *Daemon) Upload(stream wire.Cluster_UploadServer) error {
 	if err != nil {
 		return err
 	}
-	w, err := d.programs.Create(part.Digest)
+	digest := part.Digest
+	w, err := d.programs.Create(digest)
 	if err != nil {
 		return status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -40,10 +41,27 @@ func (d *Daemon) Upload(stream wire.Cluster_UploadServer) error {
 			return err
 		}
 	}
-	if err := w.Commit(); err != nil {
+	err = w.Commit()
+	d.did(stream.Context(), "Upload", digest, err)
+	if err != nil {
 		return status.Error(codes.ResourceExhausted, err.Error())
 	}
 	return stream.SendAndClose(&wire.UploadReply{})
+}
+
+// checkSigned refuses a program of a network that its submitter has not signed: executors run no other.
+func (d *Daemon) checkSigned(ctx context.Context, u *wire.UserProgram) error {
+	if d.admission.self.ID == nil {
+		return nil
+	}
+	signer, err := wire.SignerOf(d.admission.self.ID, u)
+	if err != nil {
+		return status.Error(codes.PermissionDenied, err.Error())
+	}
+	if who := d.admission.who(wire.CallerOf(ctx)); signer != who {
+		return status.Errorf(codes.PermissionDenied, "%s submits a program that %s has signed", who, signer)
+	}
+	return nil
 }
 
 // FetchProgram sends an executor a program.

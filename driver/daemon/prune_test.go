@@ -24,7 +24,8 @@ import (
 func keeping(t *testing.T, dir string, k Keep) *Daemon {
 	t.Helper()
 	t.Setenv("VOLLEY_HOME", filepath.Join(dir, "home"))
-	d, err := Start(Config{Listen: "127.0.0.1:0", DataDir: dir, Program: "/bin/false", Keep: &k, Drain: time.Second})
+	d, err := Start(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), DataDir: dir,
+		Program: "/bin/false", Keep: &k, Drain: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,18 +1,20 @@
 package daemon
 
 import (
-	"crypto/subtle"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/grpc/status"
 
-	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -46,44 +48,78 @@ func (d *Daemon) serveHTTP() error {
 	if d.cfg.HTTP == "" {
 		return nil
 	}
-	if err := wire.OnlyLoopback("listen on", d.cfg.HTTP); err != nil {
+	secure := d.admission.self.ID != nil
+	if err := wire.OnlyLoopback("listen on", d.cfg.HTTP); err != nil && !secure {
 		return err
 	}
-	l, err := net.Listen("tcp", d.cfg.HTTP)
+	l, err := wire.Listen(d.cfg.HTTP)
 	if err != nil {
-		return fault.New(fault.NoResources, "listen on", d.cfg.HTTP, err).WithHint("choose another --http")
+		return err
 	}
 	d.webAddr = l.Addr().String()
-	listener := wire.NewListener(l)
-	d.web = &http.Server{Handler: d.handler(listener), ReadTimeout: requestWait, WriteTimeout: answerWait,
-		IdleTimeout: idleWait, MaxHeaderBytes: headerMost}
-	d.wg.Go(func() { _ = d.web.Serve(listener) })
+	d.web = &http.Server{Handler: d.handler(), ReadTimeout: requestWait, WriteTimeout: answerWait,
+		IdleTimeout: idleWait, MaxHeaderBytes: headerMost, ErrorLog: d.log.Named("http").StandardLogger(
+			&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{},
+				c)
+		}}
+	if !secure {
+		d.wg.Go(func() { _ = d.web.Serve(l) })
+		return nil
+	}
+	d.web.TLSConfig = d.admission.self.ID.Server([]string{"h2", "http/1.1"})
+	d.wg.Go(func() { _ = d.web.ServeTLS(l, "", "") })
 	return nil
 }
+
+// connKey is the key of a request's connection.
+type connKey struct{}
 
 // HTTPAddr returns where REST and metrics are served; empty where they are not.
 func (d *Daemon) HTTPAddr() string { return d.webAddr }
 
-// handler refuses requests without a token before it looks at the route.
-func (d *Daemon) handler(listener *wire.Listener) http.Handler {
+// handler refuses requests of unauthenticated clients before it looks at the route.
+func (d *Daemon) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range routes {
 		mux.HandleFunc("GET "+r.path, func(w http.ResponseWriter, req *http.Request) { r.serve(d, w, req) })
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) { refuseRoute(mux, w, req) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 		switch {
-		case !local(r.Host) || r.Header.Get("Origin") != "":
+		case r.TLS == nil && !local(r.Host) || r.Header.Get("Origin") != "":
 			refuse(w, http.StatusForbidden, "this interface is not for pages of other sites")
-		case subtle.ConstantTimeCompare([]byte(token), []byte(d.token)) != 1:
-			refuse(w, http.StatusUnauthorized, "the token is missing or not this driver's: send it as Authorization: "+
-				"Bearer TOKEN")
+		case !d.mayRead(r):
+			refuse(w, http.StatusUnauthorized, "this needs a read token of this driver, as Authorization: Bearer "+
+				"TOKEN; "+
+				"volley token create --role read makes one")
 		default:
-			listener.Authenticated(r.RemoteAddr)
+			if c, ok := r.Context().Value(connKey{}).(net.Conn); ok {
+				wire.Authenticated(c)
+			}
 			mux.ServeHTTP(w, r)
 		}
 	})
+}
+
+// mayRead reports whether a request has a read token, or shows a certificate that lets its holder read.
+func (d *Daemon) mayRead(r *http.Request) bool {
+	if r.TLS != nil {
+		if p, ok := trust.PeerOf(*r.TLS); ok && slices.Contains(readers, p.Name.Role) && d.admission.knows(p) {
+			return true
+		}
+	}
+	given, err := trust.ParseToken(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+	if err != nil {
+		return false
+	}
+	good := false
+	d.admission.read(func(a *Access) {
+		t, ok := a.token(given.Secret, time.Now())
+		good = ok && t.Role == trust.Read
+	})
+	return good
 }
 
 // local reports whether a Host header names this machine, which defeats DNS

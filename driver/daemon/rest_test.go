@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -9,10 +10,13 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -20,7 +24,8 @@ func testDaemon(t *testing.T) *Daemon {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("VOLLEY_HOME", filepath.Join(dir, "home"))
-	d, err := Start(Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0", DataDir: dir, Program: "/bin/false"})
+	d, err := Start(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), HTTP: "127.0.0.1:0",
+		DataDir: dir, Program: "/bin/false"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,13 +37,30 @@ func testDaemon(t *testing.T) *Daemon {
 	return d
 }
 
+// readTokens has a read token of each driver.
+var readTokens sync.Map
+
+// readToken returns a token that opens a driver's REST interface.
+func readToken(d *Daemon) string {
+	if have, ok := readTokens.Load(d); ok {
+		return have.(string)
+	}
+	t := AccessToken{Role: trust.Read, Uses: 1, Expires: time.Now().Add(time.Hour).UnixNano()}
+	_, token, err := d.admission.createToken(context.Background(), "a test", t, time.Now())
+	if err != nil {
+		panic(err)
+	}
+	readTokens.Store(d, token)
+	return token
+}
+
 func get(t *testing.T, d *Daemon, path string, change func(*http.Request)) (int, string) {
 	t.Helper()
 	req, err := http.NewRequest("GET", "http://"+d.HTTPAddr()+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+d.token)
+	req.Header.Set("Authorization", "Bearer "+readToken(d))
 	if change != nil {
 		change(req)
 	}
@@ -137,7 +159,7 @@ func TestEveryRoute(t *testing.T) {
 			"no token": func(r *http.Request) { r.Header.Del("Authorization") },
 			"a wrong token": func(r *http.Request) {
 				r.Header.Set("Authorization",
-					"Bearer "+strings.Repeat("0", len(d.token)))
+					"Bearer "+trust.Token{Role: trust.Read, Secret: trust.NewSecret()}.String())
 			},
 		} {
 			if code, _ := get(t, d, path, change); code != http.StatusUnauthorized {

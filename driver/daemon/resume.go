@@ -14,6 +14,9 @@ func (d *Daemon) Resume(ctx context.Context, req *wire.ResumeRequest) (*wire.Res
 	if err != nil {
 		return nil, err
 	}
+	if err := d.mayChange(ctx, w); err != nil {
+		return nil, err
+	}
 	gone := ""
 	if _, err := os.Stat(w.dir); err != nil {
 		gone = err.Error()

@@ -88,8 +88,13 @@ func (w *jobHandle) prepared(s *LifeStart) (cmd *exec.Cmd, stdout *printed, err 
 	if cmd, err = w.command(); err != nil {
 		return nil, nil, err
 	}
+	identity, err := w.d.admission.ofJob(w.info.Id, "")
+	if err != nil {
+		return nil, nil, err
+	}
 	p := wire.Process{Role: wire.JobRole, Term: s.Term, JobDir: w.dir, Dir: w.info.Program.GetDir(), Job: w.info.Id,
-		Driver: w.d.Addr(), Token: w.token, Incarnation: s.Incarnation}
+		Driver: w.d.admission.drivers[0], Token: w.token, Identity: identity, Host: w.d.host(),
+		Incarnation: s.Incarnation}
 	cmd.Env = p.Environ(filepath.Join(w.dir, "cache"))
 	cmd.Dir = w.dir
 	stdout = &printed{}

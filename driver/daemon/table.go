@@ -17,6 +17,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -36,8 +37,8 @@ type jobTable struct {
 	timer    *time.Timer
 	wg       sync.WaitGroup // of processes
 
-	// tokens of jobs that have not ended, by their SHA-256.
-	tokens sync.Map
+	// tokens has the jobs that have not ended by the SHA-256 of their tokens, admitted by id.
+	tokens, admitted sync.Map
 }
 
 // arrival is a new connection of an executor, or of a job's process.
@@ -69,7 +70,7 @@ func openJobs(d *Daemon, s State) *jobTable {
 // infoOf returns the description of a newly submitted job.
 func infoOf(id string, s *JobSpec) *wire.JobInfo {
 	return &wire.JobInfo{Id: id, Job: s.Kind, Args: s.Args, State: JobWaiting, Pool: s.Pool, Weight: s.Weight,
-		Program: s.program()}
+		Program: s.program(), Owner: s.Owner}
 }
 
 // add enters a job that the journal has; t.mu is held, or the table is not shared yet.
@@ -90,7 +91,8 @@ func (t *jobTable) enter(w *jobHandle) {
 
 func (t *jobTable) newWork(info *wire.JobInfo, token string) *jobHandle {
 	if !Over(info.State) {
-		t.tokens.Store(sha256.Sum256([]byte(token)), true)
+		t.tokens.Store(sha256.Sum256([]byte(token)), info.Id)
+		t.admitted.Store(info.Id, true)
 	}
 	return &jobHandle{d: t.d, dir: filepath.Join(t.d.cfg.DataDir, "jobs", info.Id), token: token, info: info,
 		changed: make(chan struct{}), ended: make(chan struct{})}
@@ -269,8 +271,13 @@ func (t *jobTable) open(c *LifeRunner) {
 	w.mu.Lock()
 	direct := w.direct
 	w.mu.Unlock()
+	identity, err := t.d.admission.ofJob(c.Job, c.Executor)
+	if err != nil {
+		m.drop("its runner's certificate cannot be signed: " + err.Error())
+		return
+	}
 	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: c.Job, Runner: c.ID,
-		Token: w.token, Slots: m.slots, Weight: w.info.Weight, Direct: direct,
+		Token: w.token, Identity: identity, Slots: m.slots, Weight: w.info.Weight, Direct: direct,
 		Program: w.info.Program, Args: runnerArgs(w.info)}}})
 }
 
@@ -302,8 +309,14 @@ func (t *jobTable) show(c *JobShown) {
 func (t *jobTable) over(c *LifeOver) {
 	w := t.list[c.Job]
 	delete(t.live, c.Job)
-	t.tokens.Delete(sha256.Sum256([]byte(w.token)))
+	t.shut(w)
 	w.change(func() { w.files = c.Files })
+}
+
+// shut lets no process of a job in any more.
+func (t *jobTable) shut(w *jobHandle) {
+	t.tokens.Delete(sha256.Sum256([]byte(w.token)))
+	t.admitted.Delete(w.info.Id)
 }
 
 // renew replaces an ended job by its resumption; a client that watches it has seen the end.
@@ -320,7 +333,7 @@ func (t *jobTable) forget(ids []string) {
 		delete(t.list, w.info.Id)
 		if t.live[w.info.Id] == w {
 			delete(t.live, w.info.Id)
-			t.tokens.Delete(sha256.Sum256([]byte(w.token)))
+			t.shut(w)
 			close(w.ended)
 		}
 	}
@@ -376,10 +389,17 @@ func (t *jobTable) log(c *LifeLog) {
 	}
 }
 
-// knows reports whether a token is that of a job that has not ended. Tokens are looked up by
+// byToken returns the job that has not ended and has a token; empty is none. Tokens are looked up by
 // their hash, so that the time it takes reveals nothing about them.
-func (t *jobTable) knows(token string) bool {
-	_, ok := t.tokens.Load(sha256.Sum256([]byte(token)))
+func (t *jobTable) byToken(token string) string {
+	id, _ := t.tokens.Load(sha256.Sum256([]byte(token)))
+	job, _ := id.(string)
+	return job
+}
+
+// runs reports whether a job has not ended.
+func (t *jobTable) runs(job string) bool {
+	_, ok := t.admitted.Load(job)
 	return ok
 }
 
@@ -439,8 +459,9 @@ func (t *jobTable) find(id string) (*jobHandle, error) {
 }
 
 // submit takes a job in.
-func (t *jobTable) submit(req *wire.SubmitRequest) (string, error) {
-	spec := specOf(req, newToken())
+func (t *jobTable) submit(req *wire.SubmitRequest, owner string) (string, error) {
+	spec := specOf(req, trust.NewSecret())
+	spec.Owner = owner
 	r, err := t.ask(context.Background(), func(from uint64) LifeEvent {
 		return LifeEvent{Ask: &LifeRequest{From: from,
 			Submit: spec}}

@@ -1,13 +1,17 @@
 package daemon
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,7 +21,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -36,16 +40,81 @@ func (c countedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// stranger connects to an address without the engine's own client, and counts
-// what it can get rid of.
-func stranger(t *testing.T, addr string, sent *atomic.Int64) *grpc.ClientConn {
+// methods are all calls of a driver.
+func methods() (out []string) {
+	for _, service := range []grpc.ServiceDesc{wire.Cluster_ServiceDesc, wire.Blocks_ServiceDesc} {
+		for _, m := range service.Methods {
+			out = append(out, "/"+service.ServiceName+"/"+m.MethodName)
+		}
+		for _, s := range service.Streams {
+			out = append(out, "/"+service.ServiceName+"/"+s.StreamName)
+		}
+	}
+	return out
+}
+
+// call makes a call with a body of some size, and returns what comes of it.
+func call(conn *grpc.ClientConn, method string, body int, headers ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	stream, err := conn.NewStream(metadata.AppendToOutgoingContext(ctx, headers...),
+		&grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+	if err != nil {
+		return err
+	}
+	_ = stream.SendMsg(&wire.SubmitRequest{Args: []string{strings.Repeat("x", body)}})
+	_ = stream.CloseSend()
+	return stream.RecvMsg(&wire.JobsReply{})
+}
+
+// TestEveryCallHasItsRoles: a method that the table lacks would be nobody's; one that it has and the services do not
+// is a slip.
+func TestEveryCallHasItsRoles(t *testing.T) {
+	known := map[string]bool{}
+	for _, m := range methods() {
+		if known[m] = true; may[m] == nil && m != wire.Cluster_Join_FullMethodName {
+			t.Errorf("%s: nobody may call it", m)
+		}
+	}
+	for m := range may {
+		if !known[m] {
+			t.Errorf("%s is no call", m)
+		}
+	}
+}
+
+// TestOfAnotherVersion: no call of another version is taken.
+func TestOfAnotherVersion(t *testing.T) {
+	d := testDaemon(t)
+	conn := plain(t, d.Addr(), wire.Party{}, &atomic.Int64{})
+	for _, method := range methods() {
+		if err := call(conn, method, 0, "volley-version", "volley/0"); status.Code(err) == codes.OK {
+			t.Errorf("%s: taken", method)
+		}
+	}
+	if err := call(conn, wire.Cluster_Jobs_FullMethodName, 0, "volley-version", "volley/0"); status.Code(err) !=
+		codes.FailedPrecondition {
+		t.Error(err)
+	}
+}
+
+// plain connects to an address without the engine's own client, and counts what it gets rid of.
+func plain(t *testing.T, addr string, by wire.Party, sent *atomic.Int64) *grpc.ClientConn {
 	t.Helper()
+	proof := grpc.WithTransportCredentials(insecure.NewCredentials())
+	if by.ID != nil {
+		proof = grpc.WithTransportCredentials(clientTLS(by))
+	}
 	dial := func(ctx context.Context, addr string) (net.Conn, error) {
-		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+		network := "tcp"
+		if path, ok := wire.SocketPath(addr); ok {
+			network, addr = "unix", path
+		}
+		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 		return countedConn{c, sent}, err
 	}
-	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(dial),
+	conn, err := grpc.NewClient("passthrough:///"+addr, proof, grpc.WithContextDialer(dial),
+		grpc.WithAuthority("volley"),
 		grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(wire.MaxMessage)))
 	if err != nil {
 		t.Fatal(err)
@@ -54,75 +123,121 @@ func stranger(t *testing.T, addr string, sent *atomic.Int64) *grpc.ClientConn {
 	return conn
 }
 
-// unaryMethods are the driver's calls of one message each way.
-func unaryMethods() (out []string) {
-	for _, m := range wire.Cluster_ServiceDesc.Methods {
-		out = append(out, "/"+wire.Cluster_ServiceDesc.ServiceName+"/"+m.MethodName)
+// TestAnotherUserGetsNothing: at the socket of a user's driver a process of another user is turned away, whatever it
+// says, and so is a token's bearer at one that another user has put there.
+func TestAnotherUserGetsNothing(t *testing.T) {
+	if os.Getenv("VOLLEY_TEST_STRANGER") != "" {
+		return // the other user's process: see below
 	}
-	return out
-}
-
-// TestABodyWithoutATokenIsNotRead: a client with no token, or a wrong one, can make
-// the driver take in no more than what is on its way when it refuses.
-func TestABodyWithoutATokenIsNotRead(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be two users")
+	}
 	d := testDaemon(t)
-	const body, most = 64 << 20, 16 << 20
-	args := []string{strings.Repeat("x", body)}
-	for _, method := range unaryMethods() {
-		for who, headers := range map[string][]string{"no token": nil,
-			"a wrong token": {"authorization", "Bearer " + newToken(), "volley-version", wire.Version}} {
-			var sent atomic.Int64
-			conn := stranger(t, d.Addr(), &sent)
-			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(context.Background(), headers...),
-				bound)
-			err := conn.Invoke(ctx, method, &wire.SubmitRequest{Args: args}, &wire.SubmitReply{})
-			cancel()
-			conn.Close()
-			if status.Code(err) != codes.Unauthenticated {
-				t.Errorf("%s with %s: %v", method, who, err)
-			}
-			if n := sent.Load(); n > most {
-				t.Errorf("%s with %s: the driver has read %d MiB of %d before it refused", method, who, n>>20, body>>20)
-			}
-		}
+	path, _ := wire.SocketPath(d.Addr())
+	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) { // as one who has opened it to others
+		_ = os.Chmod(dir, 0o755)
 	}
-}
-
-// openFiles is how many files this process has open.
-func openFiles(t *testing.T) int {
-	t.Helper()
-	all, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Skip(err)
-	}
-	return len(all)
-}
-
-// TestUnauthenticatedCallersDoNotUseUpDescriptors: connections on which no caller ever shows a
-// token are bounded, and do not keep out who has one.
-func TestUnauthenticatedCallersDoNotUseUpDescriptors(t *testing.T) {
-	d := testDaemon(t)
-	before := openFiles(t)
-	const callers, most = 2000, 1024
-	for range callers {
-		c, err := net.Dial("tcp", d.Addr())
-		if err != nil {
-			t.Skipf("this machine does not let a process have that many: %v", err)
-		}
-		t.Cleanup(func() { c.Close() })
-	}
-	conn, err := wire.Dial(d.Addr(), d.token)
+	_ = os.Chmod(path, 0o666)
+	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), bound)
-	defer cancel()
-	if _, err := wire.NewClusterClient(conn).Jobs(ctx, &wire.JobsRequest{}, grpc.WaitForReady(true)); err != nil {
-		t.Errorf("a caller with the token is kept out: %v", err)
+	copied := filepath.Join("/tmp", filepath.Base(t.TempDir())+"-stranger")
+	raw, err := os.ReadFile(self)
+	if err == nil {
+		err = os.WriteFile(copied, raw, 0o755)
 	}
-	if held := openFiles(t) - before - callers; held > most {
-		t.Errorf("the driver holds %d unauthenticated connections, at most %d", held, most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Remove(copied) })
+	cmd := exec.Command(copied, "-test.run", "^TestStranger$", "-test.v")
+	planted := "@volley-" + trust.NewSecret()
+	cmd.Env = append(os.Environ(), "VOLLEY_TEST_STRANGER="+d.Addr(), "VOLLEY_TEST_PLANTED="+planted)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := &strings.Builder{}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		said.WriteString(lines.Text() + "\n")
+		if lines.Text() == "planted" {
+			conn, err := wire.DialDriver(wire.SocketAddress(planted), wire.Party{Token: "secret"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if err := call(conn, wire.Cluster_Jobs_FullMethodName, 0); !strings.Contains(err.Error(), "user 65534's") {
+				t.Errorf("a caller trusts another user's socket: %v", err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
+
+// TestStranger is what another user's process tries.
+func TestStranger(t *testing.T) {
+	addr := os.Getenv("VOLLEY_TEST_STRANGER")
+	if addr == "" {
+		t.Skip("TestAnotherUserGetsNothing starts it")
+	}
+	conn := plain(t, addr, wire.Party{}, &atomic.Int64{})
+	for _, method := range methods() {
+		if err := call(conn, method, 0, "volley-version", wire.Version); status.Code(err) != codes.Unavailable {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	l, err := net.Listen("unix", os.Getenv("VOLLEY_TEST_PLANTED")) // what it plants, and waits for a caller at
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("planted")
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := io.ReadAll(c)
+	if fmt.Println("heard", len(got)); strings.Contains(string(got), "secret") {
+		t.Error("a caller has told another user's socket its token")
+	}
+}
+
+// TestASocketThatIsServed is not taken over, one that nobody serves any more is.
+func TestASocketThatIsServed(t *testing.T) {
+	d := testDaemon(t)
+	if l, err := wire.Listen(d.Addr()); err == nil {
+		l.Close()
+		t.Error("a socket that a driver serves was taken over")
+	}
+	path := filepath.Join(t.TempDir(), strings.Repeat("a long name ", 12))
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(path, "stale.sock")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := wire.Listen(wire.SocketAddress(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Close(); !wire.Gone(wire.SocketAddress(path)) {
+		t.Error("its socket is left")
+	}
+	open := t.TempDir()
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := wire.Listen(wire.SocketAddress(filepath.Join(open, "s"))); err == nil {
+		l.Close()
+		t.Error("a socket is served in a directory of everybody's")
 	}
 }
 
@@ -138,69 +253,24 @@ func TestTheRESTServerGivesUpOnTheIdle(t *testing.T) {
 	}
 }
 
-// TestATokenThatOthersCanReadIsRefused: by the driver in its data directory, and
-// by a client that looks for a driver's token.
-func TestATokenThatOthersCanReadIsRefused(t *testing.T) {
-	t.Setenv("VOLLEY_HOME", t.TempDir())
-	const addr = "127.0.0.1:7077"
-	spoil := map[string]func(path string) error{
-		"readable by others": func(path string) error { return os.Chmod(path, 0o644) },
-		"writable by others": func(path string) error { return os.Chmod(path, 0o622) },
-		"of another owner":   func(path string) error { return os.Chown(path, 12345, 12345) },
-	}
-	for what, change := range spoil {
-		dir := t.TempDir()
-		for _, path := range []string{filepath.Join(dir, "token"), wire.TokenFile(addr)} {
-			if err := writePrivate(path, newToken()); err != nil {
-				t.Fatal(err)
-			}
-			if err := change(path); err != nil {
-				t.Skipf("only root can try this: %v", err)
-			}
-		}
-		if _, err := ownToken(dir); err == nil {
-			t.Errorf("a driver takes a token file that is %s", what)
-		}
-		if _, err := wire.ReadToken(addr); !fault.Is(err, fault.Unauthorized) {
-			t.Errorf("a caller takes a token file that is %s: %v", what, err)
-		}
-	}
-}
-
-// TestNobodySendsItsTokenBeyondLoopback: an address that is not of this machine is
-// refused where a connection is made, as it is where one is waited for.
-func TestNobodySendsItsTokenBeyondLoopback(t *testing.T) {
-	for _, addr := range []string{"192.0.2.1:7077", "example.org:7077", "0.0.0.0:7077", "[2001:db8::1]:7077", ":7077",
-		"localhost.example.org:7077"} {
-		conn, err := wire.Dial(addr, newToken())
-		if err == nil {
-			conn.Close()
-		}
-		if !fault.Is(err, fault.Usage) {
-			t.Errorf("%s: %v", addr, err)
-		}
-	}
-	for _, addr := range []string{"127.0.0.1:7077", "localhost:7077", "[::1]:7077", "127.8.8.8:1"} {
-		conn, err := wire.Dial(addr, newToken())
-		if err != nil {
-			t.Errorf("%s: %v", addr, err)
-			continue
-		}
-		conn.Close()
-	}
-}
-
-// TestEveryListenerIsOfThisMachine: what a driver listens on.
-func TestEveryListenerIsOfThisMachine(t *testing.T) {
+// TestAReadTokenOpensNothingElse: it is no way into the cluster's other calls, and no other token is one into REST.
+func TestAReadTokenOpensNothingElse(t *testing.T) {
 	d := testDaemon(t)
-	for _, addr := range []string{d.Addr(), d.HTTPAddr()} {
-		if err := wire.OnlyLoopback("listen on", addr); err != nil {
-			t.Error(err)
-		}
+	conn, err := wire.DialDriver(d.Addr(), wire.Party{Token: readToken(d)})
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, addr := range []string{"0.0.0.0:1", ":1", "[::]:1", "192.0.2.1:1"} {
-		if err := wire.OnlyLoopback("listen on", addr); !fault.Is(err, fault.Usage) {
-			t.Error(fmt.Sprint(addr, ": ", err))
+	defer conn.Close()
+	if err := call(conn, wire.Cluster_Jobs_FullMethodName, 0); status.Code(err) != codes.Unauthenticated {
+		t.Error(err)
+	}
+	var secret string
+	d.admission.read(func(a *Access) {
+		for _, k := range a.Tokens {
+			secret = k.Hash
 		}
+	})
+	if _, err := trust.ParseToken(secret); err == nil {
+		t.Error("the hash of a token is one")
 	}
 }

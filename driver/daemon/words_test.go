@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -61,7 +62,7 @@ func TestScrapesAtOnceCountOnce(t *testing.T) {
 	for i := range jobs {
 		id := fmt.Sprintf("job-%06d", i+1)
 		d.jobs.mu.Lock()
-		d.jobs.add(d.jobs.newWork(&wire.JobInfo{Id: id, State: JobDone}, newToken()))
+		d.jobs.add(d.jobs.newWork(&wire.JobInfo{Id: id, State: JobDone}, trust.NewSecret()))
 		d.jobs.mu.Unlock()
 	}
 	var wg sync.WaitGroup
@@ -87,7 +88,7 @@ func TestScrapesAtOnceCountOnce(t *testing.T) {
 // doneJobs is what the metrics say of jobs that are done.
 func doneJobs(d *Daemon) string {
 	req, _ := http.NewRequest("GET", "http://"+d.HTTPAddr()+"/metrics", nil)
-	req.Header.Set("Authorization", "Bearer "+d.token)
+	req.Header.Set("Authorization", "Bearer "+readToken(d))
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err.Error()

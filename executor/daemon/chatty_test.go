@@ -37,7 +37,7 @@ func withRunner(t *testing.T, script string, on func(d *scriptedDriver, f *wire.
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("VOLLEY_HOME", dir)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := wire.Listen(wire.SocketAddress(filepath.Join(dir, "driver.sock")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,17 +46,14 @@ func withRunner(t *testing.T, script string, on func(d *scriptedDriver, f *wire.
 	for _, change := range changes {
 		change(d)
 	}
-	s := grpc.NewServer(grpc.MaxRecvMsgSize(wire.MaxMessage), grpc.StreamInterceptor(d.keep))
+	admit := func(context.Context, string) error { return nil }
+	s := wire.Party{}.NewServer(nil, admit, grpc.StreamInterceptor(d.keep))
 	wire.RegisterClusterServer(s, d)
 	go func() { _ = s.Serve(l) }()
-	token, program := wire.TokenFile(l.Addr().String()), filepath.Join(dir, "program")
-	for path, text := range map[string]string{token: "token", program: "#!/bin/sh\n" + script + "\n"} {
-		_ = os.MkdirAll(filepath.Dir(path), 0o700)
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+	program := filepath.Join(dir, "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
 	}
-	_ = os.Chmod(token, 0o600)
 	daemon, err := New(Config{Driver: l.Addr().String(), Name: "e", DataDir: filepath.Join(dir, "data"),
 		Program: program, MaxWait: time.Minute})
 	if err != nil {

@@ -2,9 +2,8 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,8 +25,9 @@ import (
 // Config configures an executor daemon. The zero value of a field takes its
 // default.
 type Config struct {
-	Driver      string // address; default 127.0.0.1:7077
-	Name        string // default: host and process
+	Driver      string     // address; default wire.DefaultDriver
+	Party       wire.Party // what this executor shows to the driver; over a socket nothing
+	Name        string     // default: host and process
 	DataDir     string
 	Slots       int
 	Labels      map[string]string
@@ -36,7 +36,9 @@ type Config struct {
 	Disk        string // budget of packs, as runners' --disk
 	Pace        string // emulated speed of the slots; empty is none
 	PaceRate    float64
-	Program     string        // the executable that runners run; default: this one
+	Program     string // the executable that runners run; default: this one
+	// Host is where runners are reached, over the network; default: this machine's address towards the driver.
+	Host        string
 	Unreachable bool          // other executors cannot reach this one: blocks go through the driver
 	MaxWait     time.Duration // how long to redial a driver that cannot be reached; default 10 min
 	Drain       time.Duration // how long a shutdown waits until jobs have moved off; default 5 s
@@ -47,7 +49,7 @@ type Config struct {
 // EnsureDefaults fills in the fields left zero.
 func (c Config) EnsureDefaults() Config {
 	if c.Driver == "" {
-		c.Driver = "127.0.0.1:7077"
+		c.Driver = wire.DefaultDriver()
 	}
 	if c.Name == "" {
 		host, _ := os.Hostname()
@@ -99,7 +101,7 @@ type Daemon struct {
 // directory is cleared away by the next one that opens it.)
 func New(cfg Config) (*Daemon, error) {
 	cfg = cfg.EnsureDefaults()
-	if err := wire.OnlyLoopback("use the driver at", cfg.Driver); err != nil {
+	if err := wire.CheckAddress("use the driver at", cfg.Driver); err != nil {
 		return nil, err
 	}
 	if cfg.Program == "" {
@@ -142,7 +144,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil || bye:
 			return nil
-		case joined && noToken(d.cfg.Driver):
+		case joined && wire.Gone(d.cfg.Driver):
 			d.log.Info("the driver has shut down, so this executor stops")
 			return nil
 		case refused(err):
@@ -165,12 +167,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 }
 
-// noToken reports whether the driver at an address has removed its token file.
-func noToken(addr string) bool {
-	_, err := wire.ReadToken(addr)
-	return errors.Is(err, fs.ErrNotExist)
-}
-
 // refused reports whether a retry cannot succeed.
 func refused(err error) bool {
 	switch status.Code(err) {
@@ -182,11 +178,7 @@ func refused(err error) bool {
 
 // connect serves one connection; bye reports that the driver ended it for good.
 func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, err error) {
-	token, err := wire.ReadToken(d.cfg.Driver)
-	if err != nil {
-		return false, err
-	}
-	conn, err := wire.Dial(d.cfg.Driver, token)
+	conn, err := wire.DialDriver(d.cfg.Driver, d.cfg.Party)
 	if err != nil {
 		return false, err
 	}
@@ -204,6 +196,7 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 	d.mu.Lock()
 	d.client = client
 	d.mu.Unlock()
+	go wire.KeepRenewed(ctx, d.cfg.Party, func() wire.ClusterClient { return client }, d.notRenewed)
 	stream, err := client.Serve(ctx)
 	if err != nil {
 		return false, err
@@ -238,6 +231,8 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 			if r := d.runner(b.Relay.Peer); r != nil {
 				r.send(b.Relay.Data)
 			}
+		case *wire.ForExecutor_Renew:
+			go d.renew(ctx, client)
 		case *wire.ForExecutor_Close:
 			d.closeJob(b.Close.Job)
 		case *wire.ForExecutor_Goodbye:
@@ -247,6 +242,31 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 			return true, nil
 		}
 	}
+}
+
+// host returns where this executor's runners are reached: its address towards the driver, or as it was told.
+func (d *Daemon) host() string {
+	if d.cfg.Host != "" || d.cfg.Party.ID == nil {
+		return d.cfg.Host
+	}
+	conn, err := net.Dial("udp", d.cfg.Driver) // which sends nothing
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
+	return host
+}
+
+// renew has the driver sign this executor's certificate anew.
+func (d *Daemon) renew(ctx context.Context, client wire.ClusterClient) {
+	if err := wire.Renew(ctx, client, d.cfg.Party.ID); err != nil {
+		d.notRenewed(err)
+	}
+}
+
+func (d *Daemon) notRenewed(err error) {
+	d.log.Error("the certificate was not renewed; it is tried again", "error", err)
 }
 
 // leave asks the driver to drain this executor, and ends the connection where
@@ -374,7 +394,7 @@ func (d *Daemon) open(ctx context.Context, o *wire.OpenJob, beat time.Duration, 
 		return
 	}
 	go func() { // which may take a while
-		path, err := d.program(ctx, o.Program.Digest)
+		path, err := d.program(ctx, o.Program)
 		if err != nil {
 			if d.wanted(o) {
 				_ = out.Put(closed(o.Job, o.Runner, "its program did not arrive: "+err.Error()))

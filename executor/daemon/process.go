@@ -57,7 +57,8 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, bea
 		return nil, err
 	}
 	defer theirs.Close()
-	p := wire.Process{Role: wire.RunnerRole, Job: o.Job, Token: o.Token, Executor: d.cfg.Name, Slots: int(o.Slots),
+	p := wire.Process{Role: wire.RunnerRole, Job: o.Job, Token: o.Token, Identity: o.Identity, Host: d.host(),
+		Executor: d.cfg.Name, Slots: int(o.Slots),
 		Pace: d.cfg.Pace, PaceRate: d.cfg.PaceRate,
 		Driver: d.cfg.Driver, Direct: o.Direct, Dir: o.Program.GetDir(), Beat: beat, Unreachable: d.cfg.Unreachable}
 	cmd := exec.Command(program, args...)

@@ -9,8 +9,14 @@ import (
 )
 
 // program returns the path of a program, fetched from the driver where it is
-// not here yet.
-func (d *Daemon) program(ctx context.Context, digest string) (string, error) {
+// not here yet. Over the network it must be signed by a user who may submit programs.
+func (d *Daemon) program(ctx context.Context, u *wire.UserProgram) (string, error) {
+	digest := u.Digest
+	if d.cfg.Party.ID != nil {
+		if _, err := wire.SignerOf(d.cfg.Party.ID, u); err != nil {
+			return "", err
+		}
+	}
 	if path, ok := d.programs.Path(digest); ok {
 		return path, nil
 	}

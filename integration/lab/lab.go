@@ -40,13 +40,13 @@ func Build(dir string) (program string, err error) {
 	return program, nil
 }
 
-// Home has programs that this process starts keep tokens under a directory, and not at the user's. Clusters may share
-// one: tokens go by drivers' addresses.
+// Home has programs that this process starts keep what they know of clusters under a directory, and not at the user's.
 func Home(dir string) error { return os.Setenv("VOLLEY_HOME", dir) }
 
 // New describes a cluster that keeps everything under a directory; its driver is not started yet.
 func New(program, dir string, flags ...string) *Cluster {
-	return &Cluster{Program: program, Dir: dir, Addr: "127.0.0.1:0", Executors: map[string]*Process{}, flags: flags}
+	return &Cluster{Program: program, Dir: dir, Addr: wire.SocketAddress(filepath.Join(dir, "driver.sock")),
+		Executors: map[string]*Process{}, flags: flags}
 }
 
 // Start starts a driver that keeps everything under a directory and says no more than it must: for measuring.
@@ -127,11 +127,7 @@ func (c *Cluster) Close() (err error) {
 
 // Client calls the driver.
 func (c *Cluster) Client() (wire.ClusterClient, func(), error) {
-	token, err := wire.ReadToken(c.Addr)
-	if err != nil {
-		return nil, nil, err
-	}
-	conn, err := wire.Dial(c.Addr, token)
+	conn, err := wire.DialDriver(c.Addr, wire.Party{})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -19,11 +19,11 @@ import (
 )
 
 // serveBlocks serves splits to the other runners of the job.
-func (r *localRunner) serveBlocks() (addr string, stop func(), err error) {
+func (r *localRunner) serveBlocks(dir string) (addr string, stop func(), err error) {
 	if r.process.Unreachable {
 		return "", func() {}, nil
 	}
-	return serveJob(r.process.Token, func(s *grpc.Server) { wire.RegisterBlocksServer(s, r) })
+	return r.self.serve(dir, "blocks.sock", func(s *grpc.Server) { wire.RegisterBlocksServer(s, r) })
 }
 
 // Fetch sends a split that this runner holds, after the description of its pack.
@@ -171,7 +171,11 @@ func (r *localRunner) peer(addr string) (wire.BlocksClient, error) {
 	if c := r.peers[addr]; c != nil {
 		return wire.NewBlocksClient(c), nil
 	}
-	c, err := wire.Dial(addr, r.process.Token)
+	dial := func() (*grpc.ClientConn, error) { return r.self.dial(addr) }
+	if addr == r.process.Driver {
+		dial = r.self.driver
+	}
+	c, err := dial()
 	if err != nil {
 		return nil, err
 	}

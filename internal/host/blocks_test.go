@@ -50,7 +50,8 @@ func TestShuffledRowsComeFromOtherRunners(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder.store.Outputs.Keep(key, rows)
-	addr, stop, err := serveJob(holder.process.Token, func(s *grpc.Server) { wire.RegisterBlocksServer(s, holder) })
+	addr, stop, err := holder.self.serve(t.TempDir(), "blocks.sock",
+		func(s *grpc.Server) { wire.RegisterBlocksServer(s, holder) })
 	if err != nil {
 		t.Fatal(err)
 	}

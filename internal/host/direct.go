@@ -3,7 +3,8 @@ package host
 import (
 	"context"
 	"crypto/subtle"
-	"net"
+	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -13,27 +14,73 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// serveJob serves other processes of the same job, which have its token, on
-// a port of its own.
-func serveJob(token string, register func(*grpc.Server)) (addr string, stop func(), err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// jobParty is how a process of a job serves and reaches the others of it.
+type jobParty struct {
+	process wire.Process
+	self    wire.Party
+}
+
+func partyOf(p wire.Process) (jobParty, error) {
+	self, err := p.Party()
+	return jobParty{p, self}, err
+}
+
+// serve serves other processes of the same job only: at a socket of a name in a directory of this
+// process's, or at a port of its own.
+func (p jobParty) serve(dir, name string, register func(*grpc.Server)) (addr string, stop func(), err error) {
+	l, err := wire.Listen(p.process.ServeAt(dir, name))
 	if err != nil {
-		return "", nil, fault.New(fault.NoResources, "listen for", "the job's other processes", err)
+		return "", nil, err
 	}
-	admit := func(ctx context.Context, _ string) error {
-		if subtle.ConstantTimeCompare([]byte(wire.CallerToken(ctx)), []byte(token)) != 1 {
-			return status.Error(codes.Unauthenticated, "the token is not this job's")
-		}
-		return nil
-	}
-	listener := wire.NewListener(l)
-	s := grpc.NewServer(wire.ServerOptions(listener, admit)...)
+	knows := func(c trust.Peer) bool { return trust.OfJob(p.process.Job)(c.Name) == nil }
+	s := p.self.NewServer(knows, p.admit)
 	register(s)
-	go func() { _ = s.Serve(listener) }()
+	go func() { _ = s.Serve(l) }()
 	return l.Addr().String(), s.Stop, nil
+}
+
+// admit lets processes of the job in.
+func (p jobParty) admit(ctx context.Context, _ string) error {
+	c := wire.CallerOf(ctx)
+	ours := c.Local && subtle.ConstantTimeCompare([]byte(c.Token), []byte(p.process.Token)) == 1
+	if !c.Local {
+		ours = trust.OfJob(p.process.Job)(c.Peer.Name) == nil
+	}
+	if !ours {
+		return status.Error(codes.Unauthenticated, "the caller is not of this job")
+	}
+	return nil
+}
+
+// dial prepares a connection to another process of the job.
+func (p jobParty) dial(addr string) (*grpc.ClientConn, error) {
+	return wire.Dial(addr, p.self, trust.OfJob(p.process.Job))
+}
+
+// driver prepares a connection to the cluster's driver.
+func (p jobParty) driver() (*grpc.ClientConn, error) {
+	return wire.DialDriver(p.process.Driver, p.self)
+}
+
+// keepRenewed renews the process's certificate while it runs, where it has one.
+func (p jobParty) keepRenewed(ctx context.Context) {
+	if p.self.ID == nil {
+		return
+	}
+	conn, err := p.driver() // made at the first call
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "volley: the certificate will not be renewed: %v\n", err)
+		return
+	}
+	defer conn.Close()
+	client := wire.NewClusterClient(conn)
+	wire.KeepRenewed(ctx, p.self, func() wire.ClusterClient { return client }, func(err error) {
+		fmt.Fprintf(os.Stderr, "volley: the certificate was not renewed, and is tried again: %v\n", err)
+	})
 }
 
 // directs are the direct connections of a job process to its runners, by the
@@ -114,8 +161,8 @@ type direct struct {
 // without a direct connection messages are relayed by executor and driver.
 const directWait = 2 * time.Second
 
-func dialDirect(addr, token string) (*direct, error) {
-	conn, err := wire.Dial(addr, token)
+func dialDirect(addr string, by jobParty) (*direct, error) {
+	conn, err := by.dial(addr)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,8 @@ import (
 // each other.
 func TestWhatAJobServesNeedsItsToken(t *testing.T) {
 	const token = "the job's own"
-	addr, stop, err := serveJob(token, func(s *grpc.Server) {
+	ours := jobParty{wire.Process{Job: "job-000001", Token: token}, wire.Party{Token: token}}
+	addr, stop, err := ours.serve(t.TempDir(), "direct.sock", func(s *grpc.Server) {
 		wire.RegisterBlocksServer(s, wire.UnimplementedBlocksServer{})
 		wire.RegisterDirectServer(s, wire.UnimplementedDirectServer{})
 	})
@@ -26,7 +27,7 @@ func TestWhatAJobServesNeedsItsToken(t *testing.T) {
 	defer stop()
 	for token, want := range map[string]codes.Code{"": codes.Unauthenticated, "another": codes.Unauthenticated,
 		token: codes.Unimplemented} {
-		conn, err := wire.Dial(addr, token)
+		conn, err := wire.Dial(addr, wire.Party{Token: token}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,12 +60,13 @@ func TestMessagesGoDirectly(t *testing.T) {
 	got, gone := make(chan *wire.ToDriver, messages), make(chan string, 1)
 	d := &directs{receive: func(_ string, m *wire.ToDriver) { got <- m },
 		ended: func(name string, _ error) { gone <- name }}
-	addr, stop, err := serveJob("", func(s *grpc.Server) { wire.RegisterDirectServer(s, d) })
+	var ours jobParty
+	addr, stop, err := ours.serve(t.TempDir(), "direct.sock", func(s *grpc.Server) { wire.RegisterDirectServer(s, d) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stop()
-	c, err := dialDirect(addr, "")
+	c, err := dialDirect(addr, ours)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,11 @@ func sendEnd(p wire.Process, req *wire.EndRequest) (err error) {
 			req.Code, req.Why = ExitFailed, err.Error()
 		}
 	}
-	conn, err := wire.Dial(p.Driver, p.Token)
+	self, err := partyOf(p)
+	if err != nil {
+		return err
+	}
+	conn, err := self.driver()
 	if err != nil {
 		return err
 	}

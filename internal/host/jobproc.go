@@ -51,7 +51,11 @@ const regatherFor = time.Second
 // connect registers with the cluster's driver and starts the job's controller;
 // had is how many executors a resumed job had.
 func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int, log hclog.Logger) (*remote, error) {
-	conn, err := wire.Dial(p.Driver, p.Token)
+	self, err := partyOf(p)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := self.driver()
 	if err != nil {
 		return nil, err
 	}
@@ -59,10 +63,14 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 	if err != nil {
 		return nil, wire.CallError("reach the driver at", p.Driver, err)
 	}
+	go self.keepRenewed(ctx)
 	r := &remote{conn: conn, peers: map[string]*relayConn{}, blocks: map[string]string{},
 		byName: map[string]*relayConn{}}
 	r.directs = &directs{receive: r.receiveDirect, ended: r.endedDirect}
-	direct, stop, err := serveJob(p.Token, func(s *grpc.Server) { wire.RegisterDirectServer(s, r.directs) })
+	direct, stop, err := self.serve(p.JobDir, "direct.sock", func(s *grpc.Server) {
+		wire.RegisterDirectServer(s,
+			r.directs)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func liveAndLose(p wire.Process) error {
 		return err
 	}
 	if len(raw) < cutLives {
-		addr, err := cutOff(p.Driver, time.Duration(len(raw)%4)*20*time.Millisecond)
+		addr, err := cutOff(p.JobDir, p.Driver, time.Duration(len(raw)%4)*20*time.Millisecond)
 		if err != nil {
 			return err
 		}
@@ -61,8 +61,8 @@ func liveAndLose(p wire.Process) error {
 
 // cutOff is a way to an address on which all connections end a while after the first
 // answer.
-func cutOff(addr string, after time.Duration) (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func cutOff(dir, addr string, after time.Duration) (string, error) {
+	l, err := wire.Listen(wire.SocketAddress(filepath.Join(dir, "cut.sock")))
 	if err != nil {
 		return "", err
 	}
@@ -80,7 +80,7 @@ func cutOff(addr string, after time.Duration) (string, error) {
 
 func carryAndCut(c net.Conn, addr string, after time.Duration, l net.Listener) {
 	defer c.Close()
-	d, err := net.Dial("tcp", addr)
+	d, err := wire.Connect(context.Background(), addr)
 	if err != nil {
 		return
 	}
@@ -109,16 +109,12 @@ func jobsOf(t *testing.T, c wire.ClusterClient, id string) *wire.JobInfo {
 func waitingDriver(t *testing.T, dir string) wire.ClusterClient {
 	t.Helper()
 	t.Setenv("VOLLEY_HOME", filepath.Join(dir, "home"))
-	d, err := daemon.Start(daemon.Config{Listen: "127.0.0.1:0", DataDir: dir})
+	d, err := daemon.Start(daemon.Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), DataDir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	token, err := wire.ReadToken(d.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := wire.Dial(d.Addr(), token)
+	conn, err := wire.DialDriver(d.Addr(), wire.Party{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func newRunnerConn(by wire.ExecutorConn, gate *runners.Gate, r *localRunner) *ru
 	c := &runnerConn{daemon: by, gate: gate, runner: r}
 	if r.process.Direct != "" && !r.process.Unreachable {
 		var err error
-		if c.direct, err = dialDirect(r.process.Direct, r.process.Token); err != nil {
+		if c.direct, err = dialDirect(r.process.Direct, r.self); err != nil {
 			fmt.Fprintf(os.Stderr,
 				"volley: no direct connection to the job's process, messages are relayed by the driver: %v\n", err)
 		}

@@ -57,7 +57,11 @@ func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program)
 		return err
 	}
 	defer store.Close()
-	r := &localRunner{process: p, maker: &rdd.Maker{Graph: program.Graph, Cache: cache, Workers: p.Slots,
+	self, err := partyOf(p)
+	if err != nil {
+		return err
+	}
+	r := &localRunner{process: p, self: self, maker: &rdd.Maker{Graph: program.Graph, Cache: cache, Workers: p.Slots,
 		Program: programID(cfg, program.Args)}, store: store}
 	defer r.maker.Close()
 	law, err := pace.Parse(p.Pace, p.PaceRate)
@@ -67,9 +71,10 @@ func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program)
 	number := int(crc32.ChecksumIEEE([]byte(p.Executor))) % mostNumbers // so that executors are not slow at one time
 	r.engine = executor.NewEngine(plan.ExecutorID(p.Executor), program.Graph, store, r, linked(r, law, number))
 	r.engine.TaskMemory = cfg.taskMemory(p.Slots)
-	r.engine.TaskHeld = cfg.taskHeld(p.Slots)
+	r.engine.TaskHeld, r.engine.OneMachine = cfg.taskHeld(p.Slots), p.Identity == nil
 	r.engine.Shared.Room = cfg.sharedRoom()
-	addr, stop, err := r.serveBlocks()
+	go self.keepRenewed(ctx)
+	addr, stop, err := r.serveBlocks(dir)
 	if err != nil {
 		return err
 	}
@@ -114,6 +119,7 @@ func (h hangUp) Read(p []byte) (int, error) {
 type localRunner struct {
 	wire.UnimplementedBlocksServer
 	process wire.Process
+	self    jobParty
 	maker   *rdd.Maker
 	store   *executor.Store
 	engine  *executor.Engine

@@ -257,7 +257,9 @@ type OpenJob struct {
 	Direct  string       `protobuf:"bytes,6,opt,name=direct,proto3" json:"direct,omitempty"`
 	Program *UserProgram `protobuf:"bytes,7,opt,name=program,proto3" json:"program,omitempty"`
 	// Which of the runners that the driver has asked for it is.
-	Runner        uint64 `protobuf:"varint,8,opt,name=runner,proto3" json:"runner,omitempty"`
+	Runner uint64 `protobuf:"varint,8,opt,name=runner,proto3" json:"runner,omitempty"`
+	// Over the network: the runner's certificate, a trust.Bundle.
+	Identity      []byte `protobuf:"bytes,9,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -346,6 +348,13 @@ func (x *OpenJob) GetRunner() uint64 {
 		return x.Runner
 	}
 	return 0
+}
+
+func (x *OpenJob) GetIdentity() []byte {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
 }
 
 // CloseJob says that a job, or an executor's runner of it, has ended.
@@ -739,6 +748,7 @@ type ForExecutor struct {
 	//	*ForExecutor_Relay
 	//	*ForExecutor_Close
 	//	*ForExecutor_Goodbye
+	//	*ForExecutor_Renew
 	Body          isForExecutor_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -826,6 +836,15 @@ func (x *ForExecutor) GetGoodbye() *Goodbye {
 	return nil
 }
 
+func (x *ForExecutor) GetRenew() *Renewal {
+	if x != nil {
+		if x, ok := x.Body.(*ForExecutor_Renew); ok {
+			return x.Renew
+		}
+	}
+	return nil
+}
+
 type isForExecutor_Body interface {
 	isForExecutor_Body()
 }
@@ -851,6 +870,11 @@ type ForExecutor_Goodbye struct {
 	Goodbye *Goodbye `protobuf:"bytes,5,opt,name=goodbye,proto3,oneof"`
 }
 
+type ForExecutor_Renew struct {
+	// Renew your certificate: another authority signs from now on.
+	Renew *Renewal `protobuf:"bytes,6,opt,name=renew,proto3,oneof"`
+}
+
 func (*ForExecutor_Welcome) isForExecutor_Body() {}
 
 func (*ForExecutor_Open) isForExecutor_Body() {}
@@ -860,6 +884,8 @@ func (*ForExecutor_Relay) isForExecutor_Body() {}
 func (*ForExecutor_Close) isForExecutor_Body() {}
 
 func (*ForExecutor_Goodbye) isForExecutor_Body() {}
+
+func (*ForExecutor_Renew) isForExecutor_Body() {}
 
 type Goodbye struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -897,6 +923,42 @@ func (*Goodbye) Descriptor() ([]byte, []int) {
 	return file_cluster_proto_rawDescGZIP(), []int{11}
 }
 
+type Renewal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Renewal) Reset() {
+	*x = Renewal{}
+	mi := &file_cluster_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Renewal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Renewal) ProtoMessage() {}
+
+func (x *Renewal) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Renewal.ProtoReflect.Descriptor instead.
+func (*Renewal) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{12}
+}
+
 type FromJob struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Body:
@@ -915,7 +977,7 @@ type FromJob struct {
 
 func (x *FromJob) Reset() {
 	*x = FromJob{}
-	mi := &file_cluster_proto_msgTypes[12]
+	mi := &file_cluster_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -927,7 +989,7 @@ func (x *FromJob) String() string {
 func (*FromJob) ProtoMessage() {}
 
 func (x *FromJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[12]
+	mi := &file_cluster_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -940,7 +1002,7 @@ func (x *FromJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromJob.ProtoReflect.Descriptor instead.
 func (*FromJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{12}
+	return file_cluster_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FromJob) GetBody() isFromJob_Body {
@@ -1071,7 +1133,7 @@ type Trouble struct {
 
 func (x *Trouble) Reset() {
 	*x = Trouble{}
-	mi := &file_cluster_proto_msgTypes[13]
+	mi := &file_cluster_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1083,7 +1145,7 @@ func (x *Trouble) String() string {
 func (*Trouble) ProtoMessage() {}
 
 func (x *Trouble) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[13]
+	mi := &file_cluster_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1096,7 +1158,7 @@ func (x *Trouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trouble.ProtoReflect.Descriptor instead.
 func (*Trouble) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{13}
+	return file_cluster_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Trouble) GetWhat() string {
@@ -1118,7 +1180,7 @@ type Exclusion struct {
 
 func (x *Exclusion) Reset() {
 	*x = Exclusion{}
-	mi := &file_cluster_proto_msgTypes[14]
+	mi := &file_cluster_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1130,7 +1192,7 @@ func (x *Exclusion) String() string {
 func (*Exclusion) ProtoMessage() {}
 
 func (x *Exclusion) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[14]
+	mi := &file_cluster_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1143,7 +1205,7 @@ func (x *Exclusion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exclusion.ProtoReflect.Descriptor instead.
 func (*Exclusion) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{14}
+	return file_cluster_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Exclusion) GetExecutor() string {
@@ -1175,7 +1237,7 @@ type ForJob struct {
 
 func (x *ForJob) Reset() {
 	*x = ForJob{}
-	mi := &file_cluster_proto_msgTypes[15]
+	mi := &file_cluster_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1249,7 @@ func (x *ForJob) String() string {
 func (*ForJob) ProtoMessage() {}
 
 func (x *ForJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[15]
+	mi := &file_cluster_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1262,7 @@ func (x *ForJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForJob.ProtoReflect.Descriptor instead.
 func (*ForJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{15}
+	return file_cluster_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ForJob) GetBody() isForJob_Body {
@@ -1301,7 +1363,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_cluster_proto_msgTypes[16]
+	mi := &file_cluster_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1313,7 +1375,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[16]
+	mi := &file_cluster_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1326,7 +1388,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{16}
+	return file_cluster_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Commit) GetStep() uint64 {
@@ -1442,7 +1504,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1454,7 +1516,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1467,7 +1529,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{17}
+	return file_cluster_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SubmitRequest) GetJob() string {
@@ -1507,9 +1569,11 @@ func (x *SubmitRequest) GetProgram() *UserProgram {
 
 // UserProgram is a program that is no bundled job.
 type UserProgram struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Digest string                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
-	Args   []string               `protobuf:"bytes,2,rep,name=args,proto3" json:"args,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By whom it was submitted, signed (trust.Signed); over the network only.
+	Signed []byte   `protobuf:"bytes,4,opt,name=signed,proto3" json:"signed,omitempty"`
+	Digest string   `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
+	Args   []string `protobuf:"bytes,2,rep,name=args,proto3" json:"args,omitempty"`
 	// Relative paths are taken from here.
 	Dir           string `protobuf:"bytes,3,opt,name=dir,proto3" json:"dir,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1518,7 +1582,7 @@ type UserProgram struct {
 
 func (x *UserProgram) Reset() {
 	*x = UserProgram{}
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1594,7 @@ func (x *UserProgram) String() string {
 func (*UserProgram) ProtoMessage() {}
 
 func (x *UserProgram) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1607,14 @@ func (x *UserProgram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserProgram.ProtoReflect.Descriptor instead.
 func (*UserProgram) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{18}
+	return file_cluster_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *UserProgram) GetSigned() []byte {
+	if x != nil {
+		return x.Signed
+	}
+	return nil
 }
 
 func (x *UserProgram) GetDigest() string {
@@ -1576,7 +1647,7 @@ type ProgramRequest struct {
 
 func (x *ProgramRequest) Reset() {
 	*x = ProgramRequest{}
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1588,7 +1659,7 @@ func (x *ProgramRequest) String() string {
 func (*ProgramRequest) ProtoMessage() {}
 
 func (x *ProgramRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1601,7 +1672,7 @@ func (x *ProgramRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramRequest.ProtoReflect.Descriptor instead.
 func (*ProgramRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{19}
+	return file_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ProgramRequest) GetDigest() string {
@@ -1621,7 +1692,7 @@ type ProgramReply struct {
 
 func (x *ProgramReply) Reset() {
 	*x = ProgramReply{}
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1633,7 +1704,7 @@ func (x *ProgramReply) String() string {
 func (*ProgramReply) ProtoMessage() {}
 
 func (x *ProgramReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1646,7 +1717,7 @@ func (x *ProgramReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramReply.ProtoReflect.Descriptor instead.
 func (*ProgramReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{20}
+	return file_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ProgramReply) GetKnown() bool {
@@ -1674,7 +1745,7 @@ type ProgramPart struct {
 
 func (x *ProgramPart) Reset() {
 	*x = ProgramPart{}
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1686,7 +1757,7 @@ func (x *ProgramPart) String() string {
 func (*ProgramPart) ProtoMessage() {}
 
 func (x *ProgramPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1699,7 +1770,7 @@ func (x *ProgramPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramPart.ProtoReflect.Descriptor instead.
 func (*ProgramPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{21}
+	return file_cluster_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ProgramPart) GetDigest() string {
@@ -1724,7 +1795,7 @@ type UploadReply struct {
 
 func (x *UploadReply) Reset() {
 	*x = UploadReply{}
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +1807,7 @@ func (x *UploadReply) String() string {
 func (*UploadReply) ProtoMessage() {}
 
 func (x *UploadReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +1820,7 @@ func (x *UploadReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadReply.ProtoReflect.Descriptor instead.
 func (*UploadReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{22}
+	return file_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 type SubmitReply struct {
@@ -1761,7 +1832,7 @@ type SubmitReply struct {
 
 func (x *SubmitReply) Reset() {
 	*x = SubmitReply{}
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1773,7 +1844,7 @@ func (x *SubmitReply) String() string {
 func (*SubmitReply) ProtoMessage() {}
 
 func (x *SubmitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1786,7 +1857,7 @@ func (x *SubmitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitReply.ProtoReflect.Descriptor instead.
 func (*SubmitReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{23}
+	return file_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SubmitReply) GetId() string {
@@ -1807,7 +1878,7 @@ type JobsRequest struct {
 
 func (x *JobsRequest) Reset() {
 	*x = JobsRequest{}
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1819,7 +1890,7 @@ func (x *JobsRequest) String() string {
 func (*JobsRequest) ProtoMessage() {}
 
 func (x *JobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1832,7 +1903,7 @@ func (x *JobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsRequest.ProtoReflect.Descriptor instead.
 func (*JobsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{24}
+	return file_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *JobsRequest) GetId() string {
@@ -1858,7 +1929,7 @@ type JobsReply struct {
 
 func (x *JobsReply) Reset() {
 	*x = JobsReply{}
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1870,7 +1941,7 @@ func (x *JobsReply) String() string {
 func (*JobsReply) ProtoMessage() {}
 
 func (x *JobsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1883,7 +1954,7 @@ func (x *JobsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsReply.ProtoReflect.Descriptor instead.
 func (*JobsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{25}
+	return file_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *JobsReply) GetJobs() []*JobInfo {
@@ -1904,18 +1975,20 @@ type JobInfo struct {
 	Step            uint64                 `protobuf:"varint,7,opt,name=step,proto3" json:"step,omitempty"`
 	Args            []string               `protobuf:"bytes,8,rep,name=args,proto3" json:"args,omitempty"`
 	// What the job printed as its result, JSON.
-	Result        string       `protobuf:"bytes,9,opt,name=result,proto3" json:"result,omitempty"`
-	Restarts      uint32       `protobuf:"varint,10,opt,name=restarts,proto3" json:"restarts,omitempty"`
-	Pool          string       `protobuf:"bytes,11,opt,name=pool,proto3" json:"pool,omitempty"`
-	Weight        uint32       `protobuf:"varint,12,opt,name=weight,proto3" json:"weight,omitempty"`
-	Program       *UserProgram `protobuf:"bytes,13,opt,name=program,proto3" json:"program,omitempty"`
+	Result   string       `protobuf:"bytes,9,opt,name=result,proto3" json:"result,omitempty"`
+	Restarts uint32       `protobuf:"varint,10,opt,name=restarts,proto3" json:"restarts,omitempty"`
+	Pool     string       `protobuf:"bytes,11,opt,name=pool,proto3" json:"pool,omitempty"`
+	Weight   uint32       `protobuf:"varint,12,opt,name=weight,proto3" json:"weight,omitempty"`
+	Program  *UserProgram `protobuf:"bytes,13,opt,name=program,proto3" json:"program,omitempty"`
+	// Who has submitted it.
+	Owner         string `protobuf:"bytes,14,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +2000,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2013,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{26}
+	return file_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *JobInfo) GetId() string {
@@ -2034,6 +2107,13 @@ func (x *JobInfo) GetProgram() *UserProgram {
 	return nil
 }
 
+func (x *JobInfo) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
 type WatchRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Id     string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -2048,7 +2128,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2060,7 +2140,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2073,7 +2153,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{27}
+	return file_cluster_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WatchRequest) GetId() string {
@@ -2117,7 +2197,7 @@ type WatchReply struct {
 
 func (x *WatchReply) Reset() {
 	*x = WatchReply{}
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2129,7 +2209,7 @@ func (x *WatchReply) String() string {
 func (*WatchReply) ProtoMessage() {}
 
 func (x *WatchReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2142,7 +2222,7 @@ func (x *WatchReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchReply.ProtoReflect.Descriptor instead.
 func (*WatchReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{28}
+	return file_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WatchReply) GetLog() []byte {
@@ -2175,7 +2255,7 @@ type DownloadRequest struct {
 
 func (x *DownloadRequest) Reset() {
 	*x = DownloadRequest{}
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2187,7 +2267,7 @@ func (x *DownloadRequest) String() string {
 func (*DownloadRequest) ProtoMessage() {}
 
 func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2200,7 +2280,7 @@ func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DownloadRequest.ProtoReflect.Descriptor instead.
 func (*DownloadRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{29}
+	return file_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DownloadRequest) GetId() string {
@@ -2220,7 +2300,7 @@ type FilePart struct {
 
 func (x *FilePart) Reset() {
 	*x = FilePart{}
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2232,7 +2312,7 @@ func (x *FilePart) String() string {
 func (*FilePart) ProtoMessage() {}
 
 func (x *FilePart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2245,7 +2325,7 @@ func (x *FilePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilePart.ProtoReflect.Descriptor instead.
 func (*FilePart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{30}
+	return file_cluster_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *FilePart) GetPath() string {
@@ -2275,7 +2355,7 @@ type EndRequest struct {
 
 func (x *EndRequest) Reset() {
 	*x = EndRequest{}
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2287,7 +2367,7 @@ func (x *EndRequest) String() string {
 func (*EndRequest) ProtoMessage() {}
 
 func (x *EndRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2300,7 +2380,7 @@ func (x *EndRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndRequest.ProtoReflect.Descriptor instead.
 func (*EndRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{31}
+	return file_cluster_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *EndRequest) GetJob() string {
@@ -2346,7 +2426,7 @@ type EndReply struct {
 
 func (x *EndReply) Reset() {
 	*x = EndReply{}
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2358,7 +2438,7 @@ func (x *EndReply) String() string {
 func (*EndReply) ProtoMessage() {}
 
 func (x *EndReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2371,7 +2451,7 @@ func (x *EndReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReply.ProtoReflect.Descriptor instead.
 func (*EndReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{32}
+	return file_cluster_proto_rawDescGZIP(), []int{33}
 }
 
 type MadeFile struct {
@@ -2385,7 +2465,7 @@ type MadeFile struct {
 
 func (x *MadeFile) Reset() {
 	*x = MadeFile{}
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2397,7 +2477,7 @@ func (x *MadeFile) String() string {
 func (*MadeFile) ProtoMessage() {}
 
 func (x *MadeFile) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2410,7 +2490,7 @@ func (x *MadeFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MadeFile.ProtoReflect.Descriptor instead.
 func (*MadeFile) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{33}
+	return file_cluster_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *MadeFile) GetPath() string {
@@ -2443,7 +2523,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_cluster_proto_msgTypes[34]
+	mi := &file_cluster_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2535,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[34]
+	mi := &file_cluster_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2548,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{34}
+	return file_cluster_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CancelRequest) GetId() string {
@@ -2486,7 +2566,7 @@ type CancelReply struct {
 
 func (x *CancelReply) Reset() {
 	*x = CancelReply{}
-	mi := &file_cluster_proto_msgTypes[35]
+	mi := &file_cluster_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2498,7 +2578,7 @@ func (x *CancelReply) String() string {
 func (*CancelReply) ProtoMessage() {}
 
 func (x *CancelReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[35]
+	mi := &file_cluster_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2511,7 +2591,7 @@ func (x *CancelReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelReply.ProtoReflect.Descriptor instead.
 func (*CancelReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{35}
+	return file_cluster_proto_rawDescGZIP(), []int{36}
 }
 
 type ResumeRequest struct {
@@ -2523,7 +2603,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_cluster_proto_msgTypes[36]
+	mi := &file_cluster_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2535,7 +2615,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[36]
+	mi := &file_cluster_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2548,7 +2628,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{36}
+	return file_cluster_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ResumeRequest) GetId() string {
@@ -2566,7 +2646,7 @@ type ResumeReply struct {
 
 func (x *ResumeReply) Reset() {
 	*x = ResumeReply{}
-	mi := &file_cluster_proto_msgTypes[37]
+	mi := &file_cluster_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2578,7 +2658,7 @@ func (x *ResumeReply) String() string {
 func (*ResumeReply) ProtoMessage() {}
 
 func (x *ResumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[37]
+	mi := &file_cluster_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2591,7 +2671,7 @@ func (x *ResumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeReply.ProtoReflect.Descriptor instead.
 func (*ResumeReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{37}
+	return file_cluster_proto_rawDescGZIP(), []int{38}
 }
 
 // Keep says which of the jobs that have ended stay; a limit below zero is none.
@@ -2606,7 +2686,7 @@ type Keep struct {
 
 func (x *Keep) Reset() {
 	*x = Keep{}
-	mi := &file_cluster_proto_msgTypes[38]
+	mi := &file_cluster_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2618,7 +2698,7 @@ func (x *Keep) String() string {
 func (*Keep) ProtoMessage() {}
 
 func (x *Keep) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[38]
+	mi := &file_cluster_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2631,7 +2711,7 @@ func (x *Keep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Keep.ProtoReflect.Descriptor instead.
 func (*Keep) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{38}
+	return file_cluster_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Keep) GetCount() int64 {
@@ -2665,7 +2745,7 @@ type PruneRequest struct {
 
 func (x *PruneRequest) Reset() {
 	*x = PruneRequest{}
-	mi := &file_cluster_proto_msgTypes[39]
+	mi := &file_cluster_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2677,7 +2757,7 @@ func (x *PruneRequest) String() string {
 func (*PruneRequest) ProtoMessage() {}
 
 func (x *PruneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[39]
+	mi := &file_cluster_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2690,7 +2770,7 @@ func (x *PruneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneRequest.ProtoReflect.Descriptor instead.
 func (*PruneRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{39}
+	return file_cluster_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PruneRequest) GetKeep() *Keep {
@@ -2711,7 +2791,7 @@ type PruneReply struct {
 
 func (x *PruneReply) Reset() {
 	*x = PruneReply{}
-	mi := &file_cluster_proto_msgTypes[40]
+	mi := &file_cluster_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2723,7 +2803,7 @@ func (x *PruneReply) String() string {
 func (*PruneReply) ProtoMessage() {}
 
 func (x *PruneReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[40]
+	mi := &file_cluster_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2736,7 +2816,7 @@ func (x *PruneReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneReply.ProtoReflect.Descriptor instead.
 func (*PruneReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{40}
+	return file_cluster_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PruneReply) GetJobs() []string {
@@ -2761,7 +2841,7 @@ type ExecutorsRequest struct {
 
 func (x *ExecutorsRequest) Reset() {
 	*x = ExecutorsRequest{}
-	mi := &file_cluster_proto_msgTypes[41]
+	mi := &file_cluster_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2773,7 +2853,7 @@ func (x *ExecutorsRequest) String() string {
 func (*ExecutorsRequest) ProtoMessage() {}
 
 func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[41]
+	mi := &file_cluster_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2786,7 +2866,7 @@ func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsRequest.ProtoReflect.Descriptor instead.
 func (*ExecutorsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{41}
+	return file_cluster_proto_rawDescGZIP(), []int{42}
 }
 
 type ExecutorsReply struct {
@@ -2798,7 +2878,7 @@ type ExecutorsReply struct {
 
 func (x *ExecutorsReply) Reset() {
 	*x = ExecutorsReply{}
-	mi := &file_cluster_proto_msgTypes[42]
+	mi := &file_cluster_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2810,7 +2890,7 @@ func (x *ExecutorsReply) String() string {
 func (*ExecutorsReply) ProtoMessage() {}
 
 func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[42]
+	mi := &file_cluster_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2823,7 +2903,7 @@ func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsReply.ProtoReflect.Descriptor instead.
 func (*ExecutorsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{42}
+	return file_cluster_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ExecutorsReply) GetExecutors() []*ExecutorInfo {
@@ -2851,7 +2931,7 @@ type ExecutorInfo struct {
 
 func (x *ExecutorInfo) Reset() {
 	*x = ExecutorInfo{}
-	mi := &file_cluster_proto_msgTypes[43]
+	mi := &file_cluster_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2863,7 +2943,7 @@ func (x *ExecutorInfo) String() string {
 func (*ExecutorInfo) ProtoMessage() {}
 
 func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[43]
+	mi := &file_cluster_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2876,7 +2956,7 @@ func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorInfo.ProtoReflect.Descriptor instead.
 func (*ExecutorInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{43}
+	return file_cluster_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ExecutorInfo) GetName() string {
@@ -2958,7 +3038,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_cluster_proto_msgTypes[44]
+	mi := &file_cluster_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2970,7 +3050,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[44]
+	mi := &file_cluster_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2983,7 +3063,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{44}
+	return file_cluster_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -3001,7 +3081,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_cluster_proto_msgTypes[45]
+	mi := &file_cluster_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3013,7 +3093,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[45]
+	mi := &file_cluster_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3026,7 +3106,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{45}
+	return file_cluster_proto_rawDescGZIP(), []int{46}
 }
 
 type BlockRequest struct {
@@ -3050,7 +3130,7 @@ type BlockRequest struct {
 
 func (x *BlockRequest) Reset() {
 	*x = BlockRequest{}
-	mi := &file_cluster_proto_msgTypes[46]
+	mi := &file_cluster_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3062,7 +3142,7 @@ func (x *BlockRequest) String() string {
 func (*BlockRequest) ProtoMessage() {}
 
 func (x *BlockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[46]
+	mi := &file_cluster_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3075,7 +3155,7 @@ func (x *BlockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRequest.ProtoReflect.Descriptor instead.
 func (*BlockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{46}
+	return file_cluster_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *BlockRequest) GetNode() uint32 {
@@ -3149,7 +3229,7 @@ type GiveReply struct {
 
 func (x *GiveReply) Reset() {
 	*x = GiveReply{}
-	mi := &file_cluster_proto_msgTypes[47]
+	mi := &file_cluster_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3161,7 +3241,7 @@ func (x *GiveReply) String() string {
 func (*GiveReply) ProtoMessage() {}
 
 func (x *GiveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[47]
+	mi := &file_cluster_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3174,7 +3254,7 @@ func (x *GiveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveReply.ProtoReflect.Descriptor instead.
 func (*GiveReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{47}
+	return file_cluster_proto_rawDescGZIP(), []int{48}
 }
 
 // BlockPart comes first; after it come raw pieces, as the raw codec has them.
@@ -3192,7 +3272,7 @@ type BlockPart struct {
 
 func (x *BlockPart) Reset() {
 	*x = BlockPart{}
-	mi := &file_cluster_proto_msgTypes[48]
+	mi := &file_cluster_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3204,7 +3284,7 @@ func (x *BlockPart) String() string {
 func (*BlockPart) ProtoMessage() {}
 
 func (x *BlockPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[48]
+	mi := &file_cluster_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3217,7 +3297,7 @@ func (x *BlockPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockPart.ProtoReflect.Descriptor instead.
 func (*BlockPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{48}
+	return file_cluster_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *BlockPart) GetMeta() []byte {
@@ -3239,6 +3319,891 @@ func (x *BlockPart) GetFailure() string {
 		return x.Failure
 	}
 	return ""
+}
+
+// JoinRequest asks for a first certificate.
+type JoinRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the token.
+	Secret string `protobuf:"bytes,1,opt,name=secret,proto3" json:"secret,omitempty"`
+	// For the caller's key, PKCS #10.
+	Request []byte `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
+	// Of an executor: its name. People have that of their token.
+	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JoinRequest) Reset() {
+	*x = JoinRequest{}
+	mi := &file_cluster_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JoinRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JoinRequest) ProtoMessage() {}
+
+func (x *JoinRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
+func (*JoinRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *JoinRequest) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+func (x *JoinRequest) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *JoinRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// RenewRequest asks for the caller's certificate anew.
+type RenewRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       []byte                 `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewRequest) Reset() {
+	*x = RenewRequest{}
+	mi := &file_cluster_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewRequest) ProtoMessage() {}
+
+func (x *RenewRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
+func (*RenewRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *RenewRequest) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+// Certified is a certificate, PEM.
+type Certified struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Chain []byte                 `protobuf:"bytes,1,opt,name=chain,proto3" json:"chain,omitempty"`
+	// The authorities to trust.
+	Roots         []byte `protobuf:"bytes,2,opt,name=roots,proto3" json:"roots,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Certified) Reset() {
+	*x = Certified{}
+	mi := &file_cluster_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Certified) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Certified) ProtoMessage() {}
+
+func (x *Certified) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Certified.ProtoReflect.Descriptor instead.
+func (*Certified) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *Certified) GetChain() []byte {
+	if x != nil {
+		return x.Chain
+	}
+	return nil
+}
+
+func (x *Certified) GetRoots() []byte {
+	if x != nil {
+		return x.Roots
+	}
+	return nil
+}
+
+type CreateTokenRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Role  string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
+	TtlNs int64                  `protobuf:"varint,2,opt,name=ttl_ns,json=ttlNs,proto3" json:"ttl_ns,omitempty"`
+	// How many may join by it.
+	Uses uint32 `protobuf:"varint,3,opt,name=uses,proto3" json:"uses,omitempty"`
+	// Of who joins by it; executors name themselves.
+	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateTokenRequest) Reset() {
+	*x = CreateTokenRequest{}
+	mi := &file_cluster_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateTokenRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateTokenRequest) ProtoMessage() {}
+
+func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
+func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *CreateTokenRequest) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *CreateTokenRequest) GetTtlNs() int64 {
+	if x != nil {
+		return x.TtlNs
+	}
+	return 0
+}
+
+func (x *CreateTokenRequest) GetUses() uint32 {
+	if x != nil {
+		return x.Uses
+	}
+	return 0
+}
+
+func (x *CreateTokenRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type CreateTokenReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Token         string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateTokenReply) Reset() {
+	*x = CreateTokenReply{}
+	mi := &file_cluster_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateTokenReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateTokenReply) ProtoMessage() {}
+
+func (x *CreateTokenReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateTokenReply.ProtoReflect.Descriptor instead.
+func (*CreateTokenReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *CreateTokenReply) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *CreateTokenReply) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+type TokensRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TokensRequest) Reset() {
+	*x = TokensRequest{}
+	mi := &file_cluster_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TokensRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TokensRequest) ProtoMessage() {}
+
+func (x *TokensRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TokensRequest.ProtoReflect.Descriptor instead.
+func (*TokensRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{55}
+}
+
+type TokensReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tokens        []*TokenInfo           `protobuf:"bytes,1,rep,name=tokens,proto3" json:"tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TokensReply) Reset() {
+	*x = TokensReply{}
+	mi := &file_cluster_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TokensReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TokensReply) ProtoMessage() {}
+
+func (x *TokensReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TokensReply.ProtoReflect.Descriptor instead.
+func (*TokensReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *TokensReply) GetTokens() []*TokenInfo {
+	if x != nil {
+		return x.Tokens
+	}
+	return nil
+}
+
+type TokenInfo struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Role          string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	MadeUnixNs    int64                  `protobuf:"varint,4,opt,name=made_unix_ns,json=madeUnixNs,proto3" json:"made_unix_ns,omitempty"`
+	ExpiresUnixNs int64                  `protobuf:"varint,5,opt,name=expires_unix_ns,json=expiresUnixNs,proto3" json:"expires_unix_ns,omitempty"`
+	// Left; of a read token, for joining.
+	Uses uint32 `protobuf:"varint,6,opt,name=uses,proto3" json:"uses,omitempty"`
+	// Who made it.
+	By            string `protobuf:"bytes,7,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TokenInfo) Reset() {
+	*x = TokenInfo{}
+	mi := &file_cluster_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TokenInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TokenInfo) ProtoMessage() {}
+
+func (x *TokenInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TokenInfo.ProtoReflect.Descriptor instead.
+func (*TokenInfo) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *TokenInfo) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *TokenInfo) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *TokenInfo) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *TokenInfo) GetMadeUnixNs() int64 {
+	if x != nil {
+		return x.MadeUnixNs
+	}
+	return 0
+}
+
+func (x *TokenInfo) GetExpiresUnixNs() int64 {
+	if x != nil {
+		return x.ExpiresUnixNs
+	}
+	return 0
+}
+
+func (x *TokenInfo) GetUses() uint32 {
+	if x != nil {
+		return x.Uses
+	}
+	return 0
+}
+
+func (x *TokenInfo) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+type RevokeTokenRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeTokenRequest) Reset() {
+	*x = RevokeTokenRequest{}
+	mi := &file_cluster_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeTokenRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeTokenRequest) ProtoMessage() {}
+
+func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
+func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *RevokeTokenRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type RevokeTokenReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeTokenReply) Reset() {
+	*x = RevokeTokenReply{}
+	mi := &file_cluster_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeTokenReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeTokenReply) ProtoMessage() {}
+
+func (x *RevokeTokenReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeTokenReply.ProtoReflect.Descriptor instead.
+func (*RevokeTokenReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{59}
+}
+
+type CertificatesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CertificatesRequest) Reset() {
+	*x = CertificatesRequest{}
+	mi := &file_cluster_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CertificatesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CertificatesRequest) ProtoMessage() {}
+
+func (x *CertificatesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CertificatesRequest.ProtoReflect.Descriptor instead.
+func (*CertificatesRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{60}
+}
+
+type CertificatesReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Certificates  []*CertificateInfo     `protobuf:"bytes,1,rep,name=certificates,proto3" json:"certificates,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CertificatesReply) Reset() {
+	*x = CertificatesReply{}
+	mi := &file_cluster_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CertificatesReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CertificatesReply) ProtoMessage() {}
+
+func (x *CertificatesReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CertificatesReply.ProtoReflect.Descriptor instead.
+func (*CertificatesReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *CertificatesReply) GetCertificates() []*CertificateInfo {
+	if x != nil {
+		return x.Certificates
+	}
+	return nil
+}
+
+type CertificateInfo struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Serial        string                 `protobuf:"bytes,1,opt,name=serial,proto3" json:"serial,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	ExpiresUnixNs int64                  `protobuf:"varint,3,opt,name=expires_unix_ns,json=expiresUnixNs,proto3" json:"expires_unix_ns,omitempty"`
+	// Zero where it is good.
+	RevokedUnixNs int64 `protobuf:"varint,4,opt,name=revoked_unix_ns,json=revokedUnixNs,proto3" json:"revoked_unix_ns,omitempty"`
+	// Pin of the authority that has signed it.
+	Authority     string `protobuf:"bytes,5,opt,name=authority,proto3" json:"authority,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CertificateInfo) Reset() {
+	*x = CertificateInfo{}
+	mi := &file_cluster_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CertificateInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CertificateInfo) ProtoMessage() {}
+
+func (x *CertificateInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CertificateInfo.ProtoReflect.Descriptor instead.
+func (*CertificateInfo) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *CertificateInfo) GetSerial() string {
+	if x != nil {
+		return x.Serial
+	}
+	return ""
+}
+
+func (x *CertificateInfo) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CertificateInfo) GetExpiresUnixNs() int64 {
+	if x != nil {
+		return x.ExpiresUnixNs
+	}
+	return 0
+}
+
+func (x *CertificateInfo) GetRevokedUnixNs() int64 {
+	if x != nil {
+		return x.RevokedUnixNs
+	}
+	return 0
+}
+
+func (x *CertificateInfo) GetAuthority() string {
+	if x != nil {
+		return x.Authority
+	}
+	return ""
+}
+
+type RevokeCertificateRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A serial number, or a name such as executor/a.
+	Which         string `protobuf:"bytes,1,opt,name=which,proto3" json:"which,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeCertificateRequest) Reset() {
+	*x = RevokeCertificateRequest{}
+	mi := &file_cluster_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeCertificateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeCertificateRequest) ProtoMessage() {}
+
+func (x *RevokeCertificateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeCertificateRequest.ProtoReflect.Descriptor instead.
+func (*RevokeCertificateRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *RevokeCertificateRequest) GetWhich() string {
+	if x != nil {
+		return x.Which
+	}
+	return ""
+}
+
+type RevokeCertificateReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Revoked       []*CertificateInfo     `protobuf:"bytes,1,rep,name=revoked,proto3" json:"revoked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeCertificateReply) Reset() {
+	*x = RevokeCertificateReply{}
+	mi := &file_cluster_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeCertificateReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeCertificateReply) ProtoMessage() {}
+
+func (x *RevokeCertificateReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeCertificateReply.ProtoReflect.Descriptor instead.
+func (*RevokeCertificateReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *RevokeCertificateReply) GetRevoked() []*CertificateInfo {
+	if x != nil {
+		return x.Revoked
+	}
+	return nil
+}
+
+type ChangeAuthorityRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Retire all but the newest, instead of making one.
+	Retire bool `protobuf:"varint,1,opt,name=retire,proto3" json:"retire,omitempty"`
+	// Even where certificates of theirs are in use.
+	Force         bool `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeAuthorityRequest) Reset() {
+	*x = ChangeAuthorityRequest{}
+	mi := &file_cluster_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeAuthorityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeAuthorityRequest) ProtoMessage() {}
+
+func (x *ChangeAuthorityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeAuthorityRequest.ProtoReflect.Descriptor instead.
+func (*ChangeAuthorityRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *ChangeAuthorityRequest) GetRetire() bool {
+	if x != nil {
+		return x.Retire
+	}
+	return false
+}
+
+func (x *ChangeAuthorityRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
+type ChangeAuthorityReply struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Pins of the authorities that are trusted, the newest last.
+	Authorities   []string `protobuf:"bytes,1,rep,name=authorities,proto3" json:"authorities,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeAuthorityReply) Reset() {
+	*x = ChangeAuthorityReply{}
+	mi := &file_cluster_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeAuthorityReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeAuthorityReply) ProtoMessage() {}
+
+func (x *ChangeAuthorityReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeAuthorityReply.ProtoReflect.Descriptor instead.
+func (*ChangeAuthorityReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *ChangeAuthorityReply) GetAuthorities() []string {
+	if x != nil {
+		return x.Authorities
+	}
+	return nil
 }
 
 var File_cluster_proto protoreflect.FileDescriptor
@@ -3264,7 +4229,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x0frows_per_second\x18\x02 \x01(\x01R\rrowsPerSecond\x12\x16\n" +
 	"\x06memory\x18\x03 \x01(\x04R\x06memory\x12\x12\n" +
 	"\x04disk\x18\x04 \x01(\x04R\x04disk\x12\x14\n" +
-	"\x05unfit\x18\x05 \x01(\tR\x05unfit\"\xd7\x01\n" +
+	"\x05unfit\x18\x05 \x01(\tR\x05unfit\"\xf3\x01\n" +
 	"\aOpenJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12\x14\n" +
@@ -3273,7 +4238,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06weight\x18\x05 \x01(\rR\x06weight\x12\x16\n" +
 	"\x06direct\x18\x06 \x01(\tR\x06direct\x122\n" +
 	"\aprogram\x18\a \x01(\v2\x18.volley.wire.UserProgramR\aprogram\x12\x16\n" +
-	"\x06runner\x18\b \x01(\x04R\x06runner\"F\n" +
+	"\x06runner\x18\b \x01(\x04R\x06runner\x12\x1a\n" +
+	"\bidentity\x18\t \x01(\fR\bidentity\"F\n" +
 	"\bCloseJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12\x16\n" +
@@ -3293,15 +4259,17 @@ const file_cluster_proto_rawDesc = "" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x1a\n" +
 	"\bexecutor\x18\x03 \x01(\tR\bexecutor\"\v\n" +
-	"\tLogsReply\"\x80\x02\n" +
+	"\tLogsReply\"\xae\x02\n" +
 	"\vForExecutor\x120\n" +
 	"\awelcome\x18\x01 \x01(\v2\x14.volley.wire.WelcomeH\x00R\awelcome\x12*\n" +
 	"\x04open\x18\x02 \x01(\v2\x14.volley.wire.OpenJobH\x00R\x04open\x12*\n" +
 	"\x05relay\x18\x03 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12-\n" +
 	"\x05close\x18\x04 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x05close\x120\n" +
-	"\agoodbye\x18\x05 \x01(\v2\x14.volley.wire.GoodbyeH\x00R\agoodbyeB\x06\n" +
+	"\agoodbye\x18\x05 \x01(\v2\x14.volley.wire.GoodbyeH\x00R\agoodbye\x12,\n" +
+	"\x05renew\x18\x06 \x01(\v2\x14.volley.wire.RenewalH\x00R\x05renewB\x06\n" +
 	"\x04body\"\t\n" +
-	"\aGoodbye\"\xe2\x02\n" +
+	"\aGoodbye\"\t\n" +
+	"\aRenewal\"\xe2\x02\n" +
 	"\aFromJob\x12*\n" +
 	"\x05hello\x18\x01 \x01(\v2\x12.volley.wire.HelloH\x00R\x05hello\x12*\n" +
 	"\x05relay\x18\x02 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12-\n" +
@@ -3345,8 +4313,9 @@ const file_cluster_proto_rawDesc = "" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12\x12\n" +
 	"\x04pool\x18\x03 \x01(\tR\x04pool\x12\x16\n" +
 	"\x06weight\x18\x04 \x01(\rR\x06weight\x122\n" +
-	"\aprogram\x18\x05 \x01(\v2\x18.volley.wire.UserProgramR\aprogram\"K\n" +
+	"\aprogram\x18\x05 \x01(\v2\x18.volley.wire.UserProgramR\aprogram\"c\n" +
 	"\vUserProgram\x12\x16\n" +
+	"\x06signed\x18\x04 \x01(\fR\x06signed\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12\x10\n" +
 	"\x03dir\x18\x03 \x01(\tR\x03dir\"(\n" +
@@ -3365,7 +4334,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05brief\x18\x02 \x01(\bR\x05brief\"5\n" +
 	"\tJobsReply\x12(\n" +
-	"\x04jobs\x18\x01 \x03(\v2\x14.volley.wire.JobInfoR\x04jobs\"\xdf\x02\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x14.volley.wire.JobInfoR\x04jobs\"\xf5\x02\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x14\n" +
@@ -3380,7 +4349,8 @@ const file_cluster_proto_rawDesc = "" +
 	" \x01(\rR\brestarts\x12\x12\n" +
 	"\x04pool\x18\v \x01(\tR\x04pool\x12\x16\n" +
 	"\x06weight\x18\f \x01(\rR\x06weight\x122\n" +
-	"\aprogram\x18\r \x01(\v2\x18.volley.wire.UserProgramR\aprogram\"b\n" +
+	"\aprogram\x18\r \x01(\v2\x18.volley.wire.UserProgramR\aprogram\x12\x14\n" +
+	"\x05owner\x18\x0e \x01(\tR\x05owner\"b\n" +
 	"\fWatchRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x16\n" +
@@ -3461,7 +4431,57 @@ const file_cluster_proto_rawDesc = "" +
 	"\tBlockPart\x12\x12\n" +
 	"\x04meta\x18\x02 \x01(\fR\x04meta\x12\x16\n" +
 	"\x06ticket\x18\x03 \x01(\tR\x06ticket\x12\x18\n" +
-	"\afailure\x18\x04 \x01(\tR\afailureJ\x04\b\x01\x10\x022\xfe\a\n" +
+	"\afailure\x18\x04 \x01(\tR\afailureJ\x04\b\x01\x10\x02\"S\n" +
+	"\vJoinRequest\x12\x16\n" +
+	"\x06secret\x18\x01 \x01(\tR\x06secret\x12\x18\n" +
+	"\arequest\x18\x02 \x01(\fR\arequest\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"(\n" +
+	"\fRenewRequest\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\fR\arequest\"7\n" +
+	"\tCertified\x12\x14\n" +
+	"\x05chain\x18\x01 \x01(\fR\x05chain\x12\x14\n" +
+	"\x05roots\x18\x02 \x01(\fR\x05roots\"g\n" +
+	"\x12CreateTokenRequest\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\x12\x15\n" +
+	"\x06ttl_ns\x18\x02 \x01(\x03R\x05ttlNs\x12\x12\n" +
+	"\x04uses\x18\x03 \x01(\rR\x04uses\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\"8\n" +
+	"\x10CreateTokenReply\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\"\x0f\n" +
+	"\rTokensRequest\"=\n" +
+	"\vTokensReply\x12.\n" +
+	"\x06tokens\x18\x01 \x03(\v2\x16.volley.wire.TokenInfoR\x06tokens\"\xb1\x01\n" +
+	"\tTokenInfo\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04role\x18\x02 \x01(\tR\x04role\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12 \n" +
+	"\fmade_unix_ns\x18\x04 \x01(\x03R\n" +
+	"madeUnixNs\x12&\n" +
+	"\x0fexpires_unix_ns\x18\x05 \x01(\x03R\rexpiresUnixNs\x12\x12\n" +
+	"\x04uses\x18\x06 \x01(\rR\x04uses\x12\x0e\n" +
+	"\x02by\x18\a \x01(\tR\x02by\"$\n" +
+	"\x12RevokeTokenRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x12\n" +
+	"\x10RevokeTokenReply\"\x15\n" +
+	"\x13CertificatesRequest\"U\n" +
+	"\x11CertificatesReply\x12@\n" +
+	"\fcertificates\x18\x01 \x03(\v2\x1c.volley.wire.CertificateInfoR\fcertificates\"\xab\x01\n" +
+	"\x0fCertificateInfo\x12\x16\n" +
+	"\x06serial\x18\x01 \x01(\tR\x06serial\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12&\n" +
+	"\x0fexpires_unix_ns\x18\x03 \x01(\x03R\rexpiresUnixNs\x12&\n" +
+	"\x0frevoked_unix_ns\x18\x04 \x01(\x03R\rrevokedUnixNs\x12\x1c\n" +
+	"\tauthority\x18\x05 \x01(\tR\tauthority\"0\n" +
+	"\x18RevokeCertificateRequest\x12\x14\n" +
+	"\x05which\x18\x01 \x01(\tR\x05which\"P\n" +
+	"\x16RevokeCertificateReply\x126\n" +
+	"\arevoked\x18\x01 \x03(\v2\x1c.volley.wire.CertificateInfoR\arevoked\"F\n" +
+	"\x16ChangeAuthorityRequest\x12\x16\n" +
+	"\x06retire\x18\x01 \x01(\bR\x06retire\x12\x14\n" +
+	"\x05force\x18\x02 \x01(\bR\x05force\"8\n" +
+	"\x14ChangeAuthorityReply\x12 \n" +
+	"\vauthorities\x18\x01 \x03(\tR\vauthorities2\xe0\f\n" +
 	"\aCluster\x12@\n" +
 	"\x05Serve\x12\x19.volley.wire.FromExecutor\x1a\x18.volley.wire.ForExecutor(\x010\x01\x128\n" +
 	"\x04Logs\x12\x16.volley.wire.RunnerLog\x1a\x16.volley.wire.LogsReply(\x01\x125\n" +
@@ -3478,7 +4498,15 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06Resume\x12\x1a.volley.wire.ResumeRequest\x1a\x18.volley.wire.ResumeReply\x12;\n" +
 	"\x05Prune\x12\x19.volley.wire.PruneRequest\x1a\x17.volley.wire.PruneReply\x12G\n" +
 	"\tExecutors\x12\x1d.volley.wire.ExecutorsRequest\x1a\x1b.volley.wire.ExecutorsReply\x12;\n" +
-	"\x05Drain\x12\x19.volley.wire.DrainRequest\x1a\x17.volley.wire.DrainReply2\x80\x01\n" +
+	"\x05Drain\x12\x19.volley.wire.DrainRequest\x1a\x17.volley.wire.DrainReply\x128\n" +
+	"\x04Join\x12\x18.volley.wire.JoinRequest\x1a\x16.volley.wire.Certified\x12:\n" +
+	"\x05Renew\x12\x19.volley.wire.RenewRequest\x1a\x16.volley.wire.Certified\x12M\n" +
+	"\vCreateToken\x12\x1f.volley.wire.CreateTokenRequest\x1a\x1d.volley.wire.CreateTokenReply\x12>\n" +
+	"\x06Tokens\x12\x1a.volley.wire.TokensRequest\x1a\x18.volley.wire.TokensReply\x12M\n" +
+	"\vRevokeToken\x12\x1f.volley.wire.RevokeTokenRequest\x1a\x1d.volley.wire.RevokeTokenReply\x12P\n" +
+	"\fCertificates\x12 .volley.wire.CertificatesRequest\x1a\x1e.volley.wire.CertificatesReply\x12_\n" +
+	"\x11RevokeCertificate\x12%.volley.wire.RevokeCertificateRequest\x1a#.volley.wire.RevokeCertificateReply\x12Y\n" +
+	"\x0fChangeAuthority\x12#.volley.wire.ChangeAuthorityRequest\x1a!.volley.wire.ChangeAuthorityReply2\x80\x01\n" +
 	"\x06Blocks\x12<\n" +
 	"\x05Fetch\x12\x19.volley.wire.BlockRequest\x1a\x16.volley.wire.BlockPart0\x01\x128\n" +
 	"\x04Give\x12\x16.volley.wire.BlockPart\x1a\x16.volley.wire.GiveReply(\x012=\n" +
@@ -3497,63 +4525,81 @@ func file_cluster_proto_rawDescGZIP() []byte {
 	return file_cluster_proto_rawDescData
 }
 
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
 var file_cluster_proto_goTypes = []any{
-	(*Hello)(nil),            // 0: volley.wire.Hello
-	(*Welcome)(nil),          // 1: volley.wire.Welcome
-	(*Beat)(nil),             // 2: volley.wire.Beat
-	(*OpenJob)(nil),          // 3: volley.wire.OpenJob
-	(*CloseJob)(nil),         // 4: volley.wire.CloseJob
-	(*Relay)(nil),            // 5: volley.wire.Relay
-	(*FromExecutor)(nil),     // 6: volley.wire.FromExecutor
-	(*Leaving)(nil),          // 7: volley.wire.Leaving
-	(*RunnerLog)(nil),        // 8: volley.wire.RunnerLog
-	(*LogsReply)(nil),        // 9: volley.wire.LogsReply
-	(*ForExecutor)(nil),      // 10: volley.wire.ForExecutor
-	(*Goodbye)(nil),          // 11: volley.wire.Goodbye
-	(*FromJob)(nil),          // 12: volley.wire.FromJob
-	(*Trouble)(nil),          // 13: volley.wire.Trouble
-	(*Exclusion)(nil),        // 14: volley.wire.Exclusion
-	(*ForJob)(nil),           // 15: volley.wire.ForJob
-	(*Commit)(nil),           // 16: volley.wire.Commit
-	(*SubmitRequest)(nil),    // 17: volley.wire.SubmitRequest
-	(*UserProgram)(nil),      // 18: volley.wire.UserProgram
-	(*ProgramRequest)(nil),   // 19: volley.wire.ProgramRequest
-	(*ProgramReply)(nil),     // 20: volley.wire.ProgramReply
-	(*ProgramPart)(nil),      // 21: volley.wire.ProgramPart
-	(*UploadReply)(nil),      // 22: volley.wire.UploadReply
-	(*SubmitReply)(nil),      // 23: volley.wire.SubmitReply
-	(*JobsRequest)(nil),      // 24: volley.wire.JobsRequest
-	(*JobsReply)(nil),        // 25: volley.wire.JobsReply
-	(*JobInfo)(nil),          // 26: volley.wire.JobInfo
-	(*WatchRequest)(nil),     // 27: volley.wire.WatchRequest
-	(*WatchReply)(nil),       // 28: volley.wire.WatchReply
-	(*DownloadRequest)(nil),  // 29: volley.wire.DownloadRequest
-	(*FilePart)(nil),         // 30: volley.wire.FilePart
-	(*EndRequest)(nil),       // 31: volley.wire.EndRequest
-	(*EndReply)(nil),         // 32: volley.wire.EndReply
-	(*MadeFile)(nil),         // 33: volley.wire.MadeFile
-	(*CancelRequest)(nil),    // 34: volley.wire.CancelRequest
-	(*CancelReply)(nil),      // 35: volley.wire.CancelReply
-	(*ResumeRequest)(nil),    // 36: volley.wire.ResumeRequest
-	(*ResumeReply)(nil),      // 37: volley.wire.ResumeReply
-	(*Keep)(nil),             // 38: volley.wire.Keep
-	(*PruneRequest)(nil),     // 39: volley.wire.PruneRequest
-	(*PruneReply)(nil),       // 40: volley.wire.PruneReply
-	(*ExecutorsRequest)(nil), // 41: volley.wire.ExecutorsRequest
-	(*ExecutorsReply)(nil),   // 42: volley.wire.ExecutorsReply
-	(*ExecutorInfo)(nil),     // 43: volley.wire.ExecutorInfo
-	(*DrainRequest)(nil),     // 44: volley.wire.DrainRequest
-	(*DrainReply)(nil),       // 45: volley.wire.DrainReply
-	(*BlockRequest)(nil),     // 46: volley.wire.BlockRequest
-	(*GiveReply)(nil),        // 47: volley.wire.GiveReply
-	(*BlockPart)(nil),        // 48: volley.wire.BlockPart
-	nil,                      // 49: volley.wire.Hello.LabelsEntry
-	nil,                      // 50: volley.wire.ExecutorInfo.LabelsEntry
+	(*Hello)(nil),                    // 0: volley.wire.Hello
+	(*Welcome)(nil),                  // 1: volley.wire.Welcome
+	(*Beat)(nil),                     // 2: volley.wire.Beat
+	(*OpenJob)(nil),                  // 3: volley.wire.OpenJob
+	(*CloseJob)(nil),                 // 4: volley.wire.CloseJob
+	(*Relay)(nil),                    // 5: volley.wire.Relay
+	(*FromExecutor)(nil),             // 6: volley.wire.FromExecutor
+	(*Leaving)(nil),                  // 7: volley.wire.Leaving
+	(*RunnerLog)(nil),                // 8: volley.wire.RunnerLog
+	(*LogsReply)(nil),                // 9: volley.wire.LogsReply
+	(*ForExecutor)(nil),              // 10: volley.wire.ForExecutor
+	(*Goodbye)(nil),                  // 11: volley.wire.Goodbye
+	(*Renewal)(nil),                  // 12: volley.wire.Renewal
+	(*FromJob)(nil),                  // 13: volley.wire.FromJob
+	(*Trouble)(nil),                  // 14: volley.wire.Trouble
+	(*Exclusion)(nil),                // 15: volley.wire.Exclusion
+	(*ForJob)(nil),                   // 16: volley.wire.ForJob
+	(*Commit)(nil),                   // 17: volley.wire.Commit
+	(*SubmitRequest)(nil),            // 18: volley.wire.SubmitRequest
+	(*UserProgram)(nil),              // 19: volley.wire.UserProgram
+	(*ProgramRequest)(nil),           // 20: volley.wire.ProgramRequest
+	(*ProgramReply)(nil),             // 21: volley.wire.ProgramReply
+	(*ProgramPart)(nil),              // 22: volley.wire.ProgramPart
+	(*UploadReply)(nil),              // 23: volley.wire.UploadReply
+	(*SubmitReply)(nil),              // 24: volley.wire.SubmitReply
+	(*JobsRequest)(nil),              // 25: volley.wire.JobsRequest
+	(*JobsReply)(nil),                // 26: volley.wire.JobsReply
+	(*JobInfo)(nil),                  // 27: volley.wire.JobInfo
+	(*WatchRequest)(nil),             // 28: volley.wire.WatchRequest
+	(*WatchReply)(nil),               // 29: volley.wire.WatchReply
+	(*DownloadRequest)(nil),          // 30: volley.wire.DownloadRequest
+	(*FilePart)(nil),                 // 31: volley.wire.FilePart
+	(*EndRequest)(nil),               // 32: volley.wire.EndRequest
+	(*EndReply)(nil),                 // 33: volley.wire.EndReply
+	(*MadeFile)(nil),                 // 34: volley.wire.MadeFile
+	(*CancelRequest)(nil),            // 35: volley.wire.CancelRequest
+	(*CancelReply)(nil),              // 36: volley.wire.CancelReply
+	(*ResumeRequest)(nil),            // 37: volley.wire.ResumeRequest
+	(*ResumeReply)(nil),              // 38: volley.wire.ResumeReply
+	(*Keep)(nil),                     // 39: volley.wire.Keep
+	(*PruneRequest)(nil),             // 40: volley.wire.PruneRequest
+	(*PruneReply)(nil),               // 41: volley.wire.PruneReply
+	(*ExecutorsRequest)(nil),         // 42: volley.wire.ExecutorsRequest
+	(*ExecutorsReply)(nil),           // 43: volley.wire.ExecutorsReply
+	(*ExecutorInfo)(nil),             // 44: volley.wire.ExecutorInfo
+	(*DrainRequest)(nil),             // 45: volley.wire.DrainRequest
+	(*DrainReply)(nil),               // 46: volley.wire.DrainReply
+	(*BlockRequest)(nil),             // 47: volley.wire.BlockRequest
+	(*GiveReply)(nil),                // 48: volley.wire.GiveReply
+	(*BlockPart)(nil),                // 49: volley.wire.BlockPart
+	(*JoinRequest)(nil),              // 50: volley.wire.JoinRequest
+	(*RenewRequest)(nil),             // 51: volley.wire.RenewRequest
+	(*Certified)(nil),                // 52: volley.wire.Certified
+	(*CreateTokenRequest)(nil),       // 53: volley.wire.CreateTokenRequest
+	(*CreateTokenReply)(nil),         // 54: volley.wire.CreateTokenReply
+	(*TokensRequest)(nil),            // 55: volley.wire.TokensRequest
+	(*TokensReply)(nil),              // 56: volley.wire.TokensReply
+	(*TokenInfo)(nil),                // 57: volley.wire.TokenInfo
+	(*RevokeTokenRequest)(nil),       // 58: volley.wire.RevokeTokenRequest
+	(*RevokeTokenReply)(nil),         // 59: volley.wire.RevokeTokenReply
+	(*CertificatesRequest)(nil),      // 60: volley.wire.CertificatesRequest
+	(*CertificatesReply)(nil),        // 61: volley.wire.CertificatesReply
+	(*CertificateInfo)(nil),          // 62: volley.wire.CertificateInfo
+	(*RevokeCertificateRequest)(nil), // 63: volley.wire.RevokeCertificateRequest
+	(*RevokeCertificateReply)(nil),   // 64: volley.wire.RevokeCertificateReply
+	(*ChangeAuthorityRequest)(nil),   // 65: volley.wire.ChangeAuthorityRequest
+	(*ChangeAuthorityReply)(nil),     // 66: volley.wire.ChangeAuthorityReply
+	nil,                              // 67: volley.wire.Hello.LabelsEntry
+	nil,                              // 68: volley.wire.ExecutorInfo.LabelsEntry
 }
 var file_cluster_proto_depIdxs = []int32{
-	49, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
-	18, // 1: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
+	67, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
+	19, // 1: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
 	0,  // 2: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
 	2,  // 3: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
 	5,  // 4: volley.wire.FromExecutor.relay:type_name -> volley.wire.Relay
@@ -3564,68 +4610,88 @@ var file_cluster_proto_depIdxs = []int32{
 	5,  // 9: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
 	4,  // 10: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
 	11, // 11: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
-	0,  // 12: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
-	5,  // 13: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
-	16, // 14: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
-	44, // 15: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
-	2,  // 16: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
-	14, // 17: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
-	13, // 18: volley.wire.FromJob.trouble:type_name -> volley.wire.Trouble
-	1,  // 19: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
-	5,  // 20: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
-	4,  // 21: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
-	44, // 22: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
-	18, // 23: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
-	26, // 24: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
-	18, // 25: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
-	26, // 26: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
-	33, // 27: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
-	38, // 28: volley.wire.PruneRequest.keep:type_name -> volley.wire.Keep
-	43, // 29: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
-	50, // 30: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
-	6,  // 31: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
-	8,  // 32: volley.wire.Cluster.Logs:input_type -> volley.wire.RunnerLog
-	12, // 33: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
-	19, // 34: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
-	21, // 35: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
-	19, // 36: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
-	17, // 37: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
-	24, // 38: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
-	27, // 39: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
-	29, // 40: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
-	31, // 41: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
-	34, // 42: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
-	36, // 43: volley.wire.Cluster.Resume:input_type -> volley.wire.ResumeRequest
-	39, // 44: volley.wire.Cluster.Prune:input_type -> volley.wire.PruneRequest
-	41, // 45: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
-	44, // 46: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
-	46, // 47: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
-	48, // 48: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
-	0,  // 49: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
-	10, // 50: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
-	9,  // 51: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
-	15, // 52: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
-	20, // 53: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
-	22, // 54: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
-	21, // 55: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
-	23, // 56: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
-	25, // 57: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
-	28, // 58: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
-	30, // 59: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
-	32, // 60: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
-	35, // 61: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
-	37, // 62: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
-	40, // 63: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
-	42, // 64: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
-	45, // 65: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
-	48, // 66: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
-	47, // 67: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
-	0,  // 68: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
-	50, // [50:69] is the sub-list for method output_type
-	31, // [31:50] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	12, // 12: volley.wire.ForExecutor.renew:type_name -> volley.wire.Renewal
+	0,  // 13: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
+	5,  // 14: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
+	17, // 15: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
+	45, // 16: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
+	2,  // 17: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
+	15, // 18: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
+	14, // 19: volley.wire.FromJob.trouble:type_name -> volley.wire.Trouble
+	1,  // 20: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
+	5,  // 21: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
+	4,  // 22: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
+	45, // 23: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
+	19, // 24: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
+	27, // 25: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
+	19, // 26: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
+	27, // 27: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
+	34, // 28: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
+	39, // 29: volley.wire.PruneRequest.keep:type_name -> volley.wire.Keep
+	44, // 30: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
+	68, // 31: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
+	57, // 32: volley.wire.TokensReply.tokens:type_name -> volley.wire.TokenInfo
+	62, // 33: volley.wire.CertificatesReply.certificates:type_name -> volley.wire.CertificateInfo
+	62, // 34: volley.wire.RevokeCertificateReply.revoked:type_name -> volley.wire.CertificateInfo
+	6,  // 35: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
+	8,  // 36: volley.wire.Cluster.Logs:input_type -> volley.wire.RunnerLog
+	13, // 37: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
+	20, // 38: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
+	22, // 39: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
+	20, // 40: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
+	18, // 41: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
+	25, // 42: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
+	28, // 43: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
+	30, // 44: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
+	32, // 45: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
+	35, // 46: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
+	37, // 47: volley.wire.Cluster.Resume:input_type -> volley.wire.ResumeRequest
+	40, // 48: volley.wire.Cluster.Prune:input_type -> volley.wire.PruneRequest
+	42, // 49: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
+	45, // 50: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
+	50, // 51: volley.wire.Cluster.Join:input_type -> volley.wire.JoinRequest
+	51, // 52: volley.wire.Cluster.Renew:input_type -> volley.wire.RenewRequest
+	53, // 53: volley.wire.Cluster.CreateToken:input_type -> volley.wire.CreateTokenRequest
+	55, // 54: volley.wire.Cluster.Tokens:input_type -> volley.wire.TokensRequest
+	58, // 55: volley.wire.Cluster.RevokeToken:input_type -> volley.wire.RevokeTokenRequest
+	60, // 56: volley.wire.Cluster.Certificates:input_type -> volley.wire.CertificatesRequest
+	63, // 57: volley.wire.Cluster.RevokeCertificate:input_type -> volley.wire.RevokeCertificateRequest
+	65, // 58: volley.wire.Cluster.ChangeAuthority:input_type -> volley.wire.ChangeAuthorityRequest
+	47, // 59: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
+	49, // 60: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
+	0,  // 61: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
+	10, // 62: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
+	9,  // 63: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
+	16, // 64: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
+	21, // 65: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
+	23, // 66: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
+	22, // 67: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
+	24, // 68: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
+	26, // 69: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
+	29, // 70: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
+	31, // 71: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
+	33, // 72: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
+	36, // 73: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
+	38, // 74: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
+	41, // 75: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
+	43, // 76: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
+	46, // 77: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
+	52, // 78: volley.wire.Cluster.Join:output_type -> volley.wire.Certified
+	52, // 79: volley.wire.Cluster.Renew:output_type -> volley.wire.Certified
+	54, // 80: volley.wire.Cluster.CreateToken:output_type -> volley.wire.CreateTokenReply
+	56, // 81: volley.wire.Cluster.Tokens:output_type -> volley.wire.TokensReply
+	59, // 82: volley.wire.Cluster.RevokeToken:output_type -> volley.wire.RevokeTokenReply
+	61, // 83: volley.wire.Cluster.Certificates:output_type -> volley.wire.CertificatesReply
+	64, // 84: volley.wire.Cluster.RevokeCertificate:output_type -> volley.wire.RevokeCertificateReply
+	66, // 85: volley.wire.Cluster.ChangeAuthority:output_type -> volley.wire.ChangeAuthorityReply
+	49, // 86: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
+	48, // 87: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
+	0,  // 88: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
+	62, // [62:89] is the sub-list for method output_type
+	35, // [35:62] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_cluster_proto_init() }
@@ -3647,8 +4713,9 @@ func file_cluster_proto_init() {
 		(*ForExecutor_Relay)(nil),
 		(*ForExecutor_Close)(nil),
 		(*ForExecutor_Goodbye)(nil),
+		(*ForExecutor_Renew)(nil),
 	}
-	file_cluster_proto_msgTypes[12].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[13].OneofWrappers = []any{
 		(*FromJob_Hello)(nil),
 		(*FromJob_Relay)(nil),
 		(*FromJob_Commit)(nil),
@@ -3657,7 +4724,7 @@ func file_cluster_proto_init() {
 		(*FromJob_Exclusion)(nil),
 		(*FromJob_Trouble)(nil),
 	}
-	file_cluster_proto_msgTypes[15].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[16].OneofWrappers = []any{
 		(*ForJob_Welcome)(nil),
 		(*ForJob_Relay)(nil),
 		(*ForJob_Left)(nil),
@@ -3669,7 +4736,7 @@ func file_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   51,
+			NumMessages:   69,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

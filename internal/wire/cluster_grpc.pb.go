@@ -21,30 +21,38 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Cluster_Serve_FullMethodName        = "/volley.wire.Cluster/Serve"
-	Cluster_Logs_FullMethodName         = "/volley.wire.Cluster/Logs"
-	Cluster_Work_FullMethodName         = "/volley.wire.Cluster/Work"
-	Cluster_Program_FullMethodName      = "/volley.wire.Cluster/Program"
-	Cluster_Upload_FullMethodName       = "/volley.wire.Cluster/Upload"
-	Cluster_FetchProgram_FullMethodName = "/volley.wire.Cluster/FetchProgram"
-	Cluster_Submit_FullMethodName       = "/volley.wire.Cluster/Submit"
-	Cluster_Jobs_FullMethodName         = "/volley.wire.Cluster/Jobs"
-	Cluster_Watch_FullMethodName        = "/volley.wire.Cluster/Watch"
-	Cluster_Download_FullMethodName     = "/volley.wire.Cluster/Download"
-	Cluster_End_FullMethodName          = "/volley.wire.Cluster/End"
-	Cluster_Cancel_FullMethodName       = "/volley.wire.Cluster/Cancel"
-	Cluster_Resume_FullMethodName       = "/volley.wire.Cluster/Resume"
-	Cluster_Prune_FullMethodName        = "/volley.wire.Cluster/Prune"
-	Cluster_Executors_FullMethodName    = "/volley.wire.Cluster/Executors"
-	Cluster_Drain_FullMethodName        = "/volley.wire.Cluster/Drain"
+	Cluster_Serve_FullMethodName             = "/volley.wire.Cluster/Serve"
+	Cluster_Logs_FullMethodName              = "/volley.wire.Cluster/Logs"
+	Cluster_Work_FullMethodName              = "/volley.wire.Cluster/Work"
+	Cluster_Program_FullMethodName           = "/volley.wire.Cluster/Program"
+	Cluster_Upload_FullMethodName            = "/volley.wire.Cluster/Upload"
+	Cluster_FetchProgram_FullMethodName      = "/volley.wire.Cluster/FetchProgram"
+	Cluster_Submit_FullMethodName            = "/volley.wire.Cluster/Submit"
+	Cluster_Jobs_FullMethodName              = "/volley.wire.Cluster/Jobs"
+	Cluster_Watch_FullMethodName             = "/volley.wire.Cluster/Watch"
+	Cluster_Download_FullMethodName          = "/volley.wire.Cluster/Download"
+	Cluster_End_FullMethodName               = "/volley.wire.Cluster/End"
+	Cluster_Cancel_FullMethodName            = "/volley.wire.Cluster/Cancel"
+	Cluster_Resume_FullMethodName            = "/volley.wire.Cluster/Resume"
+	Cluster_Prune_FullMethodName             = "/volley.wire.Cluster/Prune"
+	Cluster_Executors_FullMethodName         = "/volley.wire.Cluster/Executors"
+	Cluster_Drain_FullMethodName             = "/volley.wire.Cluster/Drain"
+	Cluster_Join_FullMethodName              = "/volley.wire.Cluster/Join"
+	Cluster_Renew_FullMethodName             = "/volley.wire.Cluster/Renew"
+	Cluster_CreateToken_FullMethodName       = "/volley.wire.Cluster/CreateToken"
+	Cluster_Tokens_FullMethodName            = "/volley.wire.Cluster/Tokens"
+	Cluster_RevokeToken_FullMethodName       = "/volley.wire.Cluster/RevokeToken"
+	Cluster_Certificates_FullMethodName      = "/volley.wire.Cluster/Certificates"
+	Cluster_RevokeCertificate_FullMethodName = "/volley.wire.Cluster/RevokeCertificate"
+	Cluster_ChangeAuthority_FullMethodName   = "/volley.wire.Cluster/ChangeAuthority"
 )
 
 // ClusterClient is the client API for Cluster service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Cluster is what a driver serves. Every call carries the driver's token, or
-// for Work the job's own.
+// Cluster is what a driver serves: over a socket to its own user, over the network to who has a certificate of the
+// cluster, and Join to who has a token.
 type ClusterClient interface {
 	// Serve is an executor's connection: it says Hello first.
 	Serve(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[FromExecutor, ForExecutor], error)
@@ -78,6 +86,19 @@ type ClusterClient interface {
 	Executors(ctx context.Context, in *ExecutorsRequest, opts ...grpc.CallOption) (*ExecutorsReply, error)
 	// Drain moves an executor's packs elsewhere and gives it no more work.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainReply, error)
+	// Join gives who has a token its first certificate.
+	Join(ctx context.Context, in *JoinRequest, opts ...grpc.CallOption) (*Certified, error)
+	// Renew signs a caller's certificate anew.
+	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*Certified, error)
+	// CreateToken makes a token, Tokens lists them, RevokeToken ends one.
+	CreateToken(ctx context.Context, in *CreateTokenRequest, opts ...grpc.CallOption) (*CreateTokenReply, error)
+	Tokens(ctx context.Context, in *TokensRequest, opts ...grpc.CallOption) (*TokensReply, error)
+	RevokeToken(ctx context.Context, in *RevokeTokenRequest, opts ...grpc.CallOption) (*RevokeTokenReply, error)
+	// Certificates lists those of members and people, RevokeCertificate ends some.
+	Certificates(ctx context.Context, in *CertificatesRequest, opts ...grpc.CallOption) (*CertificatesReply, error)
+	RevokeCertificate(ctx context.Context, in *RevokeCertificateRequest, opts ...grpc.CallOption) (*RevokeCertificateReply, error)
+	// ChangeAuthority puts an authority in the present one's place, or retires those before it.
+	ChangeAuthority(ctx context.Context, in *ChangeAuthorityRequest, opts ...grpc.CallOption) (*ChangeAuthorityReply, error)
 }
 
 type clusterClient struct {
@@ -287,12 +308,92 @@ func (c *clusterClient) Drain(ctx context.Context, in *DrainRequest, opts ...grp
 	return out, nil
 }
 
+func (c *clusterClient) Join(ctx context.Context, in *JoinRequest, opts ...grpc.CallOption) (*Certified, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Certified)
+	err := c.cc.Invoke(ctx, Cluster_Join_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clusterClient) Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*Certified, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Certified)
+	err := c.cc.Invoke(ctx, Cluster_Renew_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clusterClient) CreateToken(ctx context.Context, in *CreateTokenRequest, opts ...grpc.CallOption) (*CreateTokenReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreateTokenReply)
+	err := c.cc.Invoke(ctx, Cluster_CreateToken_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clusterClient) Tokens(ctx context.Context, in *TokensRequest, opts ...grpc.CallOption) (*TokensReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TokensReply)
+	err := c.cc.Invoke(ctx, Cluster_Tokens_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clusterClient) RevokeToken(ctx context.Context, in *RevokeTokenRequest, opts ...grpc.CallOption) (*RevokeTokenReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RevokeTokenReply)
+	err := c.cc.Invoke(ctx, Cluster_RevokeToken_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clusterClient) Certificates(ctx context.Context, in *CertificatesRequest, opts ...grpc.CallOption) (*CertificatesReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CertificatesReply)
+	err := c.cc.Invoke(ctx, Cluster_Certificates_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clusterClient) RevokeCertificate(ctx context.Context, in *RevokeCertificateRequest, opts ...grpc.CallOption) (*RevokeCertificateReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RevokeCertificateReply)
+	err := c.cc.Invoke(ctx, Cluster_RevokeCertificate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clusterClient) ChangeAuthority(ctx context.Context, in *ChangeAuthorityRequest, opts ...grpc.CallOption) (*ChangeAuthorityReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ChangeAuthorityReply)
+	err := c.cc.Invoke(ctx, Cluster_ChangeAuthority_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ClusterServer is the server API for Cluster service.
 // All implementations must embed UnimplementedClusterServer
 // for forward compatibility.
 //
-// Cluster is what a driver serves. Every call carries the driver's token, or
-// for Work the job's own.
+// Cluster is what a driver serves: over a socket to its own user, over the network to who has a certificate of the
+// cluster, and Join to who has a token.
 type ClusterServer interface {
 	// Serve is an executor's connection: it says Hello first.
 	Serve(grpc.BidiStreamingServer[FromExecutor, ForExecutor]) error
@@ -326,6 +427,19 @@ type ClusterServer interface {
 	Executors(context.Context, *ExecutorsRequest) (*ExecutorsReply, error)
 	// Drain moves an executor's packs elsewhere and gives it no more work.
 	Drain(context.Context, *DrainRequest) (*DrainReply, error)
+	// Join gives who has a token its first certificate.
+	Join(context.Context, *JoinRequest) (*Certified, error)
+	// Renew signs a caller's certificate anew.
+	Renew(context.Context, *RenewRequest) (*Certified, error)
+	// CreateToken makes a token, Tokens lists them, RevokeToken ends one.
+	CreateToken(context.Context, *CreateTokenRequest) (*CreateTokenReply, error)
+	Tokens(context.Context, *TokensRequest) (*TokensReply, error)
+	RevokeToken(context.Context, *RevokeTokenRequest) (*RevokeTokenReply, error)
+	// Certificates lists those of members and people, RevokeCertificate ends some.
+	Certificates(context.Context, *CertificatesRequest) (*CertificatesReply, error)
+	RevokeCertificate(context.Context, *RevokeCertificateRequest) (*RevokeCertificateReply, error)
+	// ChangeAuthority puts an authority in the present one's place, or retires those before it.
+	ChangeAuthority(context.Context, *ChangeAuthorityRequest) (*ChangeAuthorityReply, error)
 	mustEmbedUnimplementedClusterServer()
 }
 
@@ -383,6 +497,30 @@ func (UnimplementedClusterServer) Executors(context.Context, *ExecutorsRequest) 
 }
 func (UnimplementedClusterServer) Drain(context.Context, *DrainRequest) (*DrainReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
+}
+func (UnimplementedClusterServer) Join(context.Context, *JoinRequest) (*Certified, error) {
+	return nil, status.Error(codes.Unimplemented, "method Join not implemented")
+}
+func (UnimplementedClusterServer) Renew(context.Context, *RenewRequest) (*Certified, error) {
+	return nil, status.Error(codes.Unimplemented, "method Renew not implemented")
+}
+func (UnimplementedClusterServer) CreateToken(context.Context, *CreateTokenRequest) (*CreateTokenReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateToken not implemented")
+}
+func (UnimplementedClusterServer) Tokens(context.Context, *TokensRequest) (*TokensReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Tokens not implemented")
+}
+func (UnimplementedClusterServer) RevokeToken(context.Context, *RevokeTokenRequest) (*RevokeTokenReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method RevokeToken not implemented")
+}
+func (UnimplementedClusterServer) Certificates(context.Context, *CertificatesRequest) (*CertificatesReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Certificates not implemented")
+}
+func (UnimplementedClusterServer) RevokeCertificate(context.Context, *RevokeCertificateRequest) (*RevokeCertificateReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method RevokeCertificate not implemented")
+}
+func (UnimplementedClusterServer) ChangeAuthority(context.Context, *ChangeAuthorityRequest) (*ChangeAuthorityReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method ChangeAuthority not implemented")
 }
 func (UnimplementedClusterServer) mustEmbedUnimplementedClusterServer() {}
 func (UnimplementedClusterServer) testEmbeddedByValue()                 {}
@@ -628,6 +766,150 @@ func _Cluster_Drain_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Cluster_Join_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(JoinRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Join(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Join_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Join(ctx, req.(*JoinRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Cluster_Renew_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RenewRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Renew(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Renew_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Renew(ctx, req.(*RenewRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Cluster_CreateToken_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateTokenRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).CreateToken(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_CreateToken_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).CreateToken(ctx, req.(*CreateTokenRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Cluster_Tokens_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TokensRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Tokens(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Tokens_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Tokens(ctx, req.(*TokensRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Cluster_RevokeToken_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RevokeTokenRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).RevokeToken(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_RevokeToken_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).RevokeToken(ctx, req.(*RevokeTokenRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Cluster_Certificates_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CertificatesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Certificates(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Certificates_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Certificates(ctx, req.(*CertificatesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Cluster_RevokeCertificate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RevokeCertificateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).RevokeCertificate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_RevokeCertificate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).RevokeCertificate(ctx, req.(*RevokeCertificateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Cluster_ChangeAuthority_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ChangeAuthorityRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).ChangeAuthority(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_ChangeAuthority_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).ChangeAuthority(ctx, req.(*ChangeAuthorityRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Cluster_ServiceDesc is the grpc.ServiceDesc for Cluster service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -670,6 +952,38 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Drain",
 			Handler:    _Cluster_Drain_Handler,
+		},
+		{
+			MethodName: "Join",
+			Handler:    _Cluster_Join_Handler,
+		},
+		{
+			MethodName: "Renew",
+			Handler:    _Cluster_Renew_Handler,
+		},
+		{
+			MethodName: "CreateToken",
+			Handler:    _Cluster_CreateToken_Handler,
+		},
+		{
+			MethodName: "Tokens",
+			Handler:    _Cluster_Tokens_Handler,
+		},
+		{
+			MethodName: "RevokeToken",
+			Handler:    _Cluster_RevokeToken_Handler,
+		},
+		{
+			MethodName: "Certificates",
+			Handler:    _Cluster_Certificates_Handler,
+		},
+		{
+			MethodName: "RevokeCertificate",
+			Handler:    _Cluster_RevokeCertificate_Handler,
+		},
+		{
+			MethodName: "ChangeAuthority",
+			Handler:    _Cluster_ChangeAuthority_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
@@ -724,8 +1038,7 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Blocks is what a runner serves to the other runners of its job, and the
-// driver to those that cannot reach each other. Every call carries the job's
-// token.
+// driver to those that cannot reach each other. Callers are processes of the job.
 type BlocksClient interface {
 	Fetch(ctx context.Context, in *BlockRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BlockPart], error)
 	// Give brings the driver a block that it has asked for.
@@ -777,8 +1090,7 @@ type Blocks_GiveClient = grpc.ClientStreamingClient[BlockPart, GiveReply]
 // for forward compatibility.
 //
 // Blocks is what a runner serves to the other runners of its job, and the
-// driver to those that cannot reach each other. Every call carries the job's
-// token.
+// driver to those that cannot reach each other. Callers are processes of the job.
 type BlocksServer interface {
 	Fetch(*BlockRequest, grpc.ServerStreamingServer[BlockPart]) error
 	// Give brings the driver a block that it has asked for.
@@ -869,8 +1181,7 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Direct is what a job process serves to its runners: messages that are too
-// large to be carried by executor and driver. Every call carries the job's
-// token.
+// large to be carried by executor and driver. Callers are processes of the job.
 type DirectClient interface {
 	// Carry begins with a Hello, whose incarnation is that of the runner's
 	// registration; after it come bulky messages, as the raw codec has them.
@@ -903,8 +1214,7 @@ type Direct_CarryClient = grpc.BidiStreamingClient[Hello, Hello]
 // for forward compatibility.
 //
 // Direct is what a job process serves to its runners: messages that are too
-// large to be carried by executor and driver. Every call carries the job's
-// token.
+// large to be carried by executor and driver. Callers are processes of the job.
 type DirectServer interface {
 	// Carry begins with a Hello, whose incarnation is that of the runner's
 	// registration; after it come bulky messages, as the raw codec has them.

@@ -2,36 +2,24 @@ package wire
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/trust"
 )
-
-// CallerToken returns the token that a call carries.
-func CallerToken(ctx context.Context) string {
-	md, _ := metadata.FromIncomingContext(ctx)
-	return strings.TrimPrefix(strings.Join(md.Get("authorization"), ""), "Bearer ")
-}
 
 // MaxMessage bounds a message of a cluster's services, in bytes.
 const MaxMessage = maxFrame
@@ -46,14 +34,15 @@ func TooLarge(bytes int) string {
 		MostRelayed>>20)
 }
 
-// Dial prepares a connection to a server of this protocol on this machine; it is made
-// at the first call. The token is sent unencrypted.
-func Dial(addr, token string) (*grpc.ClientConn, error) {
-	if err := OnlyLoopback("dial", addr); err != nil {
+// Dial prepares a connection to the server at an address, unix:PATH or HOST:PORT; it is made at the first call. A
+// server over the network must have a name that is wanted.
+func Dial(addr string, by Party, wanted func(trust.Name) error) (*grpc.ClientConn, error) {
+	proof, err := by.caller(addr, wanted)
+	if err != nil {
 		return nil, err
 	}
-	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		withCredentials(token),
+	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(proof),
+		grpc.WithContextDialer(Connect), withCredentials(by.Token), grpc.WithAuthority("volley"),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: dialBackoff, MinConnectTimeout: connectTimeout}),
 		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window),
@@ -63,6 +52,19 @@ func Dial(addr, token string) (*grpc.ClientConn, error) {
 		return nil, fault.New(fault.Usage, "dial", addr, err)
 	}
 	return conn, nil
+}
+
+// DialDriver prepares a connection to a cluster's driver.
+func DialDriver(addr string, by Party) (*grpc.ClientConn, error) {
+	return Dial(addr, by, trust.OfRole(trust.Driver))
+}
+
+// Connect connects to an address, unix:PATH or HOST:PORT.
+func Connect(ctx context.Context, addr string) (net.Conn, error) {
+	if path, ok := SocketPath(addr); ok {
+		return dialSocket(ctx, path)
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 }
 
 // connectTimeout bounds an attempt to connect, and dialBackoff the time between
@@ -95,20 +97,20 @@ const (
 	streamsMost   = 1024
 )
 
-// ServerOptions returns the gRPC options of a server of this protocol. Admit is
-// called when only the headers of a call have been read; it must not block. Callers
-// that it admits are known to the server's listener from then on.
-func ServerOptions(l *Listener, admit func(ctx context.Context, method string) error) []grpc.ServerOption {
+// NewServer returns a server of this protocol. Callers with a certificate that it knows keep their connections
+// whatever others do. Admit is called when only the headers of a call have been read. Neither may block.
+func (p Party) NewServer(knows func(trust.Peer) bool, admit func(ctx context.Context, method string) error,
+	more ...grpc.ServerOption) *grpc.Server {
 	door := func(ctx context.Context, call *tap.Info) (context.Context, error) {
-		if err := admit(metadata.NewIncomingContext(ctx, call.Header), call.FullMethodName); err != nil {
-			return nil, err
-		}
-		if who, ok := peer.FromContext(ctx); ok {
-			l.Authenticated(who.Addr.String())
-		}
-		return ctx, nil
+		return ctx, admit(metadata.NewIncomingContext(ctx, call.Header), call.FullMethodName)
 	}
-	return []grpc.ServerOption{grpc.InTapHandle(door), grpc.ConnectionTimeout(handshakeWait),
+	limits := append(serverLimits(), grpc.Creds(p.server(knows)), grpc.InTapHandle(door))
+	return grpc.NewServer(append(limits, more...)...)
+}
+
+// serverLimits returns what a server takes of its callers.
+func serverLimits() []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.ConnectionTimeout(handshakeWait),
 		grpc.MaxHeaderListSize(headersMost),
 		grpc.MaxConcurrentStreams(streamsMost), grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
 		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window), grpc.ReadBufferSize(socketBuffer),
@@ -131,6 +133,11 @@ func CallError(op, addr string, err error) error {
 		kind = fault.Unauthorized
 	case codes.Unavailable:
 		kind, hint = fault.DriverLost, "is a driver running there? start one with volley driver"
+		if strings.Contains(s.Message(), "handshake failed") {
+			kind, hint = fault.Unauthorized, "the two do not know each other: get a certificate of that cluster "+
+				"anew, with a "+
+				"token of an admin's"
+		}
 	case codes.NotFound, codes.InvalidArgument:
 		kind = fault.Usage
 	case codes.Canceled:
@@ -141,7 +148,7 @@ func CallError(op, addr string, err error) error {
 	return fault.Newf(kind, op, addr, "%s", s.Message()).WithHint(hint)
 }
 
-// Home returns where a user's commands find the tokens of drivers.
+// Home returns where a user's commands keep what they know of clusters.
 func Home() string {
 	if dir := os.Getenv("VOLLEY_HOME"); dir != "" {
 		return dir
@@ -152,62 +159,23 @@ func Home() string {
 	return ".volley"
 }
 
-// TokenFile returns where the token of the driver at an address is kept for its
-// user.
-func TokenFile(addr string) string {
-	return filepath.Join(Home(), "tokens", strings.NewReplacer(":", "_", "/", "_").Replace(addr))
-}
+// headers are what a caller sends with every call.
+type headers struct{ token string }
 
-// ReadToken finds the token of the driver at an address.
-func ReadToken(addr string) (string, error) {
-	if port, ok := strings.CutPrefix(addr, "localhost:"); ok {
-		addr = "127.0.0.1:" + port
-	}
-	token, err := ReadPrivate(TokenFile(addr))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", fault.New(fault.Unauthorized, "find the token of", addr,
-			fmt.Errorf("%s: %w", TokenFile(addr), fs.ErrNotExist)).
-			WithHint("is a driver running there? start it as this user, or set VOLLEY_HOME as it had it")
-	}
-	return token, err
-}
-
-// ReadPrivate reads a file that only this user can read or write; another is
-// refused.
-func ReadPrivate(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return "", fault.New(fault.Unauthorized, "read the token in", path, err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return "", fault.New(fault.Unauthorized, "read the token in", path, err)
-	}
-	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Geteuid() || !info.Mode().IsRegular() ||
-		info.Mode()&0o077 != 0 {
-		return "", fault.Newf(fault.Unauthorized, "read the token in", path,
-			"others than this user can read or write it (mode %v)", info.Mode()).
-			WithHint("anyone who knows the token can run programs here: remove the file, and start the driver again")
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, 4096))
-	return strings.TrimSpace(string(raw)), err
-}
-
-// credentials are what a caller sends with every call.
-type credentials struct{ token string }
-
-// withCredentials makes every call of a connection carry a token and the
-// protocol's version.
+// withCredentials makes every call of a connection carry the protocol's version and, over a socket, a job's token.
 func withCredentials(token string) grpc.DialOption {
-	return grpc.WithPerRPCCredentials(credentials{token})
+	return grpc.WithPerRPCCredentials(headers{token})
 }
 
-func (c credentials) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return map[string]string{"authorization": "Bearer " + c.token, "volley-version": Version}, nil
+func (h headers) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	m := map[string]string{"volley-version": Version}
+	if h.token != "" {
+		m["authorization"] = "Bearer " + h.token
+	}
+	return m, nil
 }
 
-func (credentials) RequireTransportSecurity() bool { return false } // loopback only: others are refused at the start
+func (headers) RequireTransportSecurity() bool { return true }
 
 // OnlyLoopback refuses addresses that are not of this machine alone.
 func OnlyLoopback(op, addr string) error {
@@ -218,7 +186,6 @@ func OnlyLoopback(op, addr string) error {
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return fault.Newf(fault.Usage, op, addr,
-		"without mutual TLS processes speak over loopback only, and there is no mutual TLS yet").
-		WithHint("use 127.0.0.1:PORT, and an SSH tunnel for other machines")
+	return fault.Newf(fault.Usage, op, addr, "without TLS this is for loopback only").
+		WithHint("use 127.0.0.1:PORT, or make a cluster with certificates: volley init")
 }

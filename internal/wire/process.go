@@ -2,9 +2,13 @@ package wire
 
 import (
 	"encoding/json"
+	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/volley-engine/volley/internal/trust"
 )
 
 // Roles of a process that a cluster has started.
@@ -24,7 +28,9 @@ type Process struct {
 	Term        uint32
 	Driver      string // address
 	Direct      string // of a runner: where the job process takes bulky messages
-	Token       string // the job's own
+	Token       string // the job's own, over sockets
+	Identity    []byte // over the network: its certificate, a trust.Bundle
+	Host        string // over the network: where it listens
 	Executor    string // of a runner
 	JobDir      string // of a job's process: its output directory
 	Dir         string // where the program was submitted, if it is the user's
@@ -33,6 +39,28 @@ type Process struct {
 	PaceRate    float64
 	Unreachable bool          // of a runner: blocks go through the driver
 	Beat        time.Duration // of a runner: interval of heartbeats
+}
+
+// Party returns what the process shows to others.
+func (p Process) Party() (Party, error) {
+	if p.Identity == nil {
+		return Party{Token: p.Token}, nil
+	}
+	b, err := trust.DecodeBundle(p.Identity)
+	if err != nil {
+		return Party{}, err
+	}
+	id, err := trust.NewIdentity(b)
+	return Party{ID: id}, err
+}
+
+// ServeAt returns where the process serves others of its job: at a socket of a name in a directory of its own, or at
+// a port of its machine.
+func (p Process) ServeAt(dir, name string) string {
+	if p.Identity == nil {
+		return SocketAddress(filepath.Join(dir, name))
+	}
+	return net.JoinHostPort(p.Host, "0")
 }
 
 // ExitLost is the exit code of a job's process that has lost its driver (EX_TEMPFAIL).

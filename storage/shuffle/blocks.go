@@ -54,7 +54,8 @@ func (p *blockPacker) pack(out, raw []byte, worth float64) ([]byte, error) {
 	default:
 		out = slices.Grow(out, lz4.CompressBlockBound(len(raw)))
 		var err error
-		if n, err = p.c.CompressBlock(raw, out[len(out):cap(out)]); err != nil || float64(n) >= worth*float64(len(raw)) {
+		if n, err = p.c.CompressBlock(raw, out[len(out):cap(out)]); err != nil ||
+			float64(n) >= worth*float64(len(raw)) {
 			n = 0
 		}
 		if n == 0 {

@@ -1,0 +1,341 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/volley-engine/volley"
+	driverd "github.com/volley-engine/volley/driver/daemon"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/trust"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+func initCommand() *cobra.Command {
+	var dataDir, address, config string
+	name := "volley"
+	c := &cobra.Command{
+		Use:   "init",
+		Short: "Make a cluster over the network: its authority, and its driver's certificate",
+		Long: `Init makes what a driver needs to serve a network: the authority that signs the
+certificates of its cluster, the driver's own certificate, and one by which this
+user is an admin of it. Who can read the driver's data directory can make
+any process or user a member: keep it as you keep a key.`,
+		Example: "  volley init --address 10.0.0.5:7077 --data-dir /var/lib/volley/driver\n" +
+			"  volley driver --data-dir /var/lib/volley/driver &\n  volley token create --role executor",
+		Args: exactArgs(0, "no arguments beside flags"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := fillFlags(c); err != nil {
+				return err
+			}
+			if dataDir == "" {
+				dataDir = filepath.Join(volley.DefaultDataDir(), "driver")
+			}
+			if address == "" {
+				return usage(c, "address", "say HOST:PORT by which executors and users reach the driver")
+			}
+			return initCluster(dataDir, name, address)
+		},
+	}
+	fs := c.Flags()
+	fs.StringVar(&address, "address", "", "HOST:PORT by which executors and users reach the driver")
+	fs.StringVar(&name, "name", name, "name of the cluster")
+	fs.StringVar(&dataDir, "data-dir", "", "the driver's data directory (default: $XDG_CACHE_HOME/volley/driver)")
+	fs.StringVar(&config, "config", "", "YAML file with values for flags")
+	return c
+}
+
+// initCluster makes a cluster, and this user an admin of it.
+func initCluster(dataDir, name, address string) error {
+	if _, socket := wire.SocketPath(address); socket {
+		return fault.Newf(fault.Usage, "use", "--address", "a socket needs no certificates").
+			WithHint("volley driver serves its own user without them")
+	}
+	if err := wire.CheckAddress("use", address); err != nil {
+		return err
+	}
+	home := filepath.Join(clustersDir(), name)
+	if trust.HasIdentity(home) {
+		return fault.Newf(fault.Usage, "make the cluster", name, "this user has joined one of that name: %s", home).
+			WithHint("choose another --name, or remove that directory")
+	}
+	admin, pin, err := driverd.Init(dataDir, name, address)
+	if err != nil {
+		return err
+	}
+	if err := keepIdentity(home, admin, []string{address}); err != nil {
+		return err
+	}
+	return printJSON(map[string]string{"cluster": name, "address": address, "pin": pin,
+		"trust": driverd.TrustDir(dataDir), "admin": home})
+}
+
+func loginCommand() *cobra.Command {
+	var config string
+	c := &cobra.Command{
+		Use:   "login TOKEN",
+		Short: "Get a certificate of a cluster, by a token of its admin's",
+		Long: `Login gets this user a certificate, kept under VOLLEY_HOME (default ~/.volley):
+commands use the cluster from then on, and renew the certificate themselves.
+The driver must prove that it is of the token's cluster before it is told the
+token's secret.`,
+		Example: "  volley login volley-token-eyJjb…\n  volley jobs",
+		Args:    exactArgs(1, "a token"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := fillFlags(c); err != nil {
+				return err
+			}
+			return login(c.Context(), args[0])
+		},
+	}
+	c.Flags().StringVar(&config, "config", "", "YAML file with values for flags")
+	return c
+}
+
+func login(ctx context.Context, text string) error {
+	t, err := trust.ParseToken(text)
+	if err != nil {
+		return err
+	}
+	if err := t.Joins(); err != nil {
+		return err
+	}
+	if t.Role == trust.Executor {
+		return fault.Newf(fault.Usage, "use", "the token", "it is an executor's").WithHint("volley executor --join " +
+			"TOKEN")
+	}
+	dir := filepath.Join(clustersDir(), t.Cluster)
+	if trust.HasIdentity(dir) {
+		if id, err := trust.OpenIdentity(dir); err == nil && time.Now().Before(id.Expires()) {
+			return fault.Newf(fault.Usage, "join the cluster", t.Cluster, "this user is %s of one of that name",
+				id.Name().Role).WithHint("remove " + dir + " first, if it is to be replaced")
+		}
+	}
+	b, err := wire.Join(ctx, t, "")
+	if err != nil {
+		return err
+	}
+	if err := keepIdentity(dir, b, t.Drivers); err != nil {
+		return err
+	}
+	id, err := trust.OpenIdentity(dir)
+	if err != nil {
+		return err
+	}
+	return printJSON(map[string]string{"cluster": t.Cluster, "name": id.Name().String(), "driver": t.Drivers[0],
+		"expires": id.Expires().UTC().Format(time.RFC3339)})
+}
+
+func tokenCommand() *cobra.Command {
+	c := &cobra.Command{Use: "token", Short: "Make, list and revoke the tokens of a cluster", Args: exactArgs(0,
+		"a subcommand"),
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(tokenCreateCommand(), tokenListCommand(), tokenRevokeCommand())
+	return c
+}
+
+func tokenCreateCommand() *cobra.Command {
+	req := &wire.CreateTokenRequest{}
+	var ttl time.Duration
+	c := clientCommand("create", "Make a token", `Create prints a token, once: only its hash is kept. With it an executor joins
+(volley executor --join), a person gets a certificate (volley login), or, of the
+role read, a program reads REST and metrics until it expires (Authorization:
+Bearer TOKEN). The roles: executor works; submit submits jobs, and sees all;
+read sees jobs, logs and metrics; admin may do everything.`, exactArgs(0, "no arguments beside flags"),
+		func(ctx context.Context, client wire.ClusterClient, addr string, _ []string, asJSON bool) error {
+			req.TtlNs = int64(ttl)
+			reply, err := client.CreateToken(ctx, req)
+			if err != nil {
+				return wire.CallError("make a token at", addr, err)
+			}
+			if asJSON {
+				return printJSON(map[string]string{"id": reply.Id, "token": reply.Token})
+			}
+			fmt.Println(reply.Token)
+			return nil
+		})
+	c.Example = "  volley token create --role executor --uses 20\n  volley token create --role submit --name alice"
+	fs := c.Flags()
+	fs.StringVar(&req.Role, "role", "", "executor, submit, read or admin")
+	fs.DurationVar(&ttl, "ttl", time.Hour, "how long it can be used")
+	fs.Uint32Var(&req.Uses, "uses", 1, "how many executors may join by it")
+	fs.StringVar(&req.Name, "name", "", "of who joins by it (default: made up; executors have --name)")
+	return c
+}
+
+func tokenListCommand() *cobra.Command {
+	return clientCommand("list", "List the tokens that can be used", "List shows tokens without their secrets.",
+		exactArgs(0, "no arguments"),
+		func(ctx context.Context, client wire.ClusterClient, addr string, _ []string, asJSON bool) error {
+			reply, err := client.Tokens(ctx, &wire.TokensRequest{})
+			if err != nil {
+				return wire.CallError("list the tokens of", addr, err)
+			}
+			views := []tokenView{}
+			for _, t := range reply.Tokens {
+				views = append(views, tokenView{t.Id, t.Role, t.Name, t.Uses, time.Unix(0, t.MadeUnixNs).UTC(),
+					time.Unix(0, t.ExpiresUnixNs).UTC(), t.By})
+			}
+			if asJSON {
+				return printJSON(views)
+			}
+			return table("ID\tROLE\tNAME\tUSES\tEXPIRES\tBY", func(row func(...any)) {
+				for _, v := range views {
+					row(v.ID, v.Role, v.Name, v.Uses, v.Expires.Format(time.DateTime), v.By)
+				}
+			})
+		})
+}
+
+// tokenView is a token as it is shown.
+type tokenView struct {
+	ID      string    `json:"id"`
+	Role    string    `json:"role"`
+	Name    string    `json:"name,omitempty"`
+	Uses    uint32    `json:"uses"`
+	Made    time.Time `json:"made"`
+	Expires time.Time `json:"expires"`
+	By      string    `json:"by"`
+}
+
+func tokenRevokeCommand() *cobra.Command {
+	return clientCommand("revoke ID", "End a token: it lets no more in",
+		"Revoke ends a token. Who has joined by it stays: volley certs revoke ends that.", exactArgs(1,
+			"the id of a token"),
+		func(ctx context.Context, client wire.ClusterClient, addr string, args []string, _ bool) error {
+			_, err := client.RevokeToken(ctx, &wire.RevokeTokenRequest{Id: args[0]})
+			return wire.CallError("revoke "+args[0]+" at", addr, err)
+		})
+}
+
+func certsCommand() *cobra.Command {
+	c := clientCommand("certs", "List, revoke and renew the certificates of a cluster",
+		`Certs lists the certificates of executors and people that have not expired.
+Those of jobs' processes are not among them: they last an hour, and end with
+their job.`, exactArgs(0, "no arguments"),
+		func(ctx context.Context, client wire.ClusterClient, addr string, _ []string, asJSON bool) error {
+			reply, err := client.Certificates(ctx, &wire.CertificatesRequest{})
+			if err != nil {
+				return wire.CallError("list the certificates of", addr, err)
+			}
+			return showCertificates(reply.Certificates, asJSON)
+		})
+	c.AddCommand(certsRevokeCommand(), certsRenewCommand(), certsRotateCommand(), certsRetireCommand())
+	return c
+}
+
+// certificateView is a certificate as it is shown.
+type certificateView struct {
+	Serial    string     `json:"serial"`
+	Name      string     `json:"name"`
+	Expires   time.Time  `json:"expires"`
+	Revoked   *time.Time `json:"revoked,omitempty"`
+	Authority string     `json:"authority"`
+}
+
+func showCertificates(list []*wire.CertificateInfo, asJSON bool) error {
+	views := []certificateView{}
+	for _, i := range list {
+		v := certificateView{Serial: i.Serial, Name: i.Name, Expires: time.Unix(0, i.ExpiresUnixNs).UTC(),
+			Authority: i.Authority}
+		if i.RevokedUnixNs != 0 {
+			at := time.Unix(0, i.RevokedUnixNs).UTC()
+			v.Revoked = &at
+		}
+		views = append(views, v)
+	}
+	if asJSON {
+		return printJSON(views)
+	}
+	return table("NAME\tSERIAL\tEXPIRES\tREVOKED\tAUTHORITY", func(row func(...any)) {
+		for _, v := range views {
+			revoked := ""
+			if v.Revoked != nil {
+				revoked = v.Revoked.Format(time.DateTime)
+			}
+			row(v.Name, v.Serial, v.Expires.Format(time.DateTime), revoked, v.Authority[:min(8, len(v.Authority))])
+		}
+	})
+}
+
+func certsRevokeCommand() *cobra.Command {
+	return clientCommand("revoke WHICH", "End certificates",
+		`Revoke ends a certificate by its serial number, or all of a name, such as
+executor/a or submit/alice, and the connections of executors that have it. The
+runners of such an executor may speak to those of others for an hour at most.`,
+		exactArgs(1, "a serial number or a name"),
+		func(ctx context.Context, client wire.ClusterClient, addr string, args []string, asJSON bool) error {
+			reply, err := client.RevokeCertificate(ctx, &wire.RevokeCertificateRequest{Which: args[0]})
+			if err != nil {
+				return wire.CallError("revoke "+args[0]+" at", addr, err)
+			}
+			return showCertificates(reply.Revoked, asJSON)
+		})
+}
+
+func certsRenewCommand() *cobra.Command {
+	var addr, config string
+	c := &cobra.Command{Use: "renew", Short: "Have this user's own certificate signed anew",
+		Long: `Renew does at once what commands do by themselves when a third of the life of
+this user's certificate is left: after volley certs rotate, for example.`,
+		Args: exactArgs(0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := fillFlags(c); err != nil {
+				return err
+			}
+			to, err := findDriver(addr)
+			if err != nil {
+				return err
+			}
+			if to.by.ID == nil {
+				return fault.Newf(fault.Usage, "renew the certificate for", to.addr, "at a socket there is none")
+			}
+			client, done, err := to.dial()
+			if err != nil {
+				return err
+			}
+			defer done()
+			return wire.CallError("renew the certificate at", to.addr, wire.Renew(c.Context(), client, to.by.ID))
+		}}
+	c.Flags().StringVar(&addr, "driver", "", aboutDriver)
+	c.Flags().StringVar(&config, "config", "", "YAML file with values for flags")
+	return c
+}
+
+func certsRotateCommand() *cobra.Command {
+	return clientCommand("rotate", "Make an authority that signs from now on",
+		`Rotate makes the authority that follows the present one. Both are trusted:
+executors get certificates of the new one at once, people at their next command.
+volley certs retire ends the old one then.`, exactArgs(0, "no arguments"), changeAuthority(false, nil))
+}
+
+func certsRetireCommand() *cobra.Command {
+	var force bool
+	c := clientCommand("retire", "Trust no authority but the newest",
+		`Retire ends the authorities before the newest: members and users that have
+certificates of theirs only are not let in any more. It refuses while there are any.`, exactArgs(0, "no arguments"),
+		changeAuthority(true, &force))
+	c.Flags().BoolVar(&force, "force", false, "even so: those need a token to join again")
+	return c
+}
+
+func changeAuthority(retire bool, force *bool) func(context.Context, wire.ClusterClient, string, []string, bool) error {
+	return func(ctx context.Context, client wire.ClusterClient, addr string, _ []string, asJSON bool) error {
+		req := &wire.ChangeAuthorityRequest{Retire: retire, Force: force != nil && *force}
+		reply, err := client.ChangeAuthority(ctx, req)
+		if err != nil {
+			return wire.CallError("change the authority at", addr, err)
+		}
+		if asJSON {
+			return printJSON(map[string][]string{"authorities": reply.Authorities})
+		}
+		for _, pin := range reply.Authorities {
+			fmt.Println(pin)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,202 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/trust"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// tokenMost is the longest life of a token.
+const tokenMost = 10 * 365 * 24 * time.Hour
+
+// Join gives who has a token its first certificate.
+func (d *Daemon) Join(ctx context.Context, req *wire.JoinRequest) (*wire.Certified, error) {
+	c, name, err := d.admission.join(ctx, req, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	d.did(ctx, "Join", "as "+name.String(), nil)
+	return c, nil
+}
+
+// Renew signs the caller's certificate anew.
+func (d *Daemon) Renew(ctx context.Context, req *wire.RenewRequest) (*wire.Certified, error) {
+	if err := d.admission.needsCertificates(); err != nil {
+		return nil, err
+	}
+	d.admission.change.Lock()
+	defer d.admission.change.Unlock()
+	c := wire.CallerOf(ctx)
+	return d.admission.sign(ctx, d.admission.who(c), req.Request, MemberSigned{Replaces: c.Peer.Serial}, time.Now())
+}
+
+// CreateToken makes a token.
+func (d *Daemon) CreateToken(ctx context.Context, req *wire.CreateTokenRequest) (*wire.CreateTokenReply, error) {
+	role, err := trust.ParseGranted(req.Role)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	ttl, now := time.Duration(req.TtlNs), time.Now()
+	switch {
+	case ttl <= 0 || ttl > tokenMost:
+		return nil, status.Errorf(codes.InvalidArgument, "a token cannot be good for %v", ttl)
+	case req.Uses == 0:
+		return nil, status.Error(codes.InvalidArgument, "a token that is good for no use is none")
+	case req.Name != "" && !trust.Valid(req.Name):
+		return nil, status.Errorf(codes.InvalidArgument,
+			"%q is no name: letters, digits, '.', '_' and '-', at most 128", req.Name)
+	case role != trust.Executor && req.Uses > 1:
+		return nil, status.Error(codes.InvalidArgument, "only executors may join more than once by a token: people "+
+			"have "+
+			"one each")
+	}
+	if role != trust.Read {
+		if err := d.admission.needsCertificates(); err != nil {
+			return nil, err
+		}
+	}
+	t := AccessToken{Role: role, Name: req.Name, Uses: req.Uses, Expires: now.Add(ttl).UnixNano()}
+	id, token, err := d.admission.createToken(ctx, d.admission.who(wire.CallerOf(ctx)).String(), t, now)
+	if err != nil {
+		return nil, err
+	}
+	return &wire.CreateTokenReply{Id: id, Token: token}, nil
+}
+
+// Tokens lists the tokens that are good.
+func (d *Daemon) Tokens(context.Context, *wire.TokensRequest) (*wire.TokensReply, error) {
+	reply := &wire.TokensReply{}
+	now := time.Now().UnixNano()
+	d.admission.read(func(a *Access) {
+		for _, t := range a.Tokens {
+			if t.Expires > now {
+				reply.Tokens = append(reply.Tokens, &wire.TokenInfo{Id: t.ID, Role: string(t.Role), Name: t.Name,
+					MadeUnixNs: t.Made, ExpiresUnixNs: t.Expires, Uses: t.Uses, By: t.By})
+			}
+		}
+	})
+	slices.SortFunc(reply.Tokens, func(a, b *wire.TokenInfo) int {
+		return cmp.Or(cmp.Compare(a.MadeUnixNs, b.MadeUnixNs), strings.Compare(a.Id, b.Id))
+	})
+	return reply, nil
+}
+
+// RevokeToken ends a token. Who has joined by it stays.
+func (d *Daemon) RevokeToken(ctx context.Context, req *wire.RevokeTokenRequest) (*wire.RevokeTokenReply, error) {
+	d.admission.change.Lock()
+	defer d.admission.change.Unlock()
+	known := false
+	d.admission.read(func(a *Access) { _, known = a.Tokens[req.Id] })
+	if !known {
+		return nil, status.Errorf(codes.NotFound, "there is no token %q", req.Id)
+	}
+	return &wire.RevokeTokenReply{}, d.admission.write(ctx, Record{Kind: TokenRevoked, ID: req.Id,
+		At: time.Now().UnixNano()})
+}
+
+// Certificates lists the certificates of members and people that have not expired.
+func (d *Daemon) Certificates(context.Context, *wire.CertificatesRequest) (*wire.CertificatesReply, error) {
+	reply := &wire.CertificatesReply{}
+	d.admission.read(func(a *Access) {
+		for _, m := range a.Members {
+			if m.Expires.After(time.Now()) {
+				reply.Certificates = append(reply.Certificates, certificateInfo(m))
+			}
+		}
+	})
+	slices.SortFunc(reply.Certificates, func(a, b *wire.CertificateInfo) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.ExpiresUnixNs, b.ExpiresUnixNs))
+	})
+	return reply, nil
+}
+
+func certificateInfo(m MemberSigned) *wire.CertificateInfo {
+	return &wire.CertificateInfo{Serial: m.Serial, Name: m.Name, ExpiresUnixNs: m.Expires.UnixNano(),
+		RevokedUnixNs: m.Revoked, Authority: m.Authority}
+}
+
+// RevokeCertificate ends a certificate, or all of a name, and the connections of executors that have it.
+func (d *Daemon) RevokeCertificate(ctx context.Context,
+	req *wire.RevokeCertificateRequest) (*wire.RevokeCertificateReply,
+	error) {
+	if err := d.admission.needsCertificates(); err != nil {
+		return nil, err
+	}
+	d.admission.change.Lock()
+	defer d.admission.change.Unlock()
+	var which []MemberSigned
+	now := time.Now()
+	d.admission.read(func(a *Access) { which = a.which(d.admission.authorities.Cluster(), req.Which, now) })
+	if len(which) == 0 {
+		return nil, status.Errorf(codes.NotFound, "no certificate in force has the serial number or name %q", req.Which)
+	}
+	reply := &wire.RevokeCertificateReply{}
+	var records []Record
+	for _, m := range which {
+		records = append(records, Record{Kind: CertificateRevoked, ID: m.Serial, At: now.UnixNano()})
+		reply.Revoked = append(reply.Revoked, certificateInfo(m))
+	}
+	err := d.admission.write(ctx, records...)
+	for _, m := range d.members.all() {
+		if d.admission.inForce(m.who, m.serial) != nil {
+			m.drop("its certificate was revoked")
+		}
+	}
+	return reply, err
+}
+
+// ChangeAuthority makes the authority that follows, or retires those before the newest.
+func (d *Daemon) ChangeAuthority(_ context.Context, req *wire.ChangeAuthorityRequest) (*wire.ChangeAuthorityReply,
+	error) {
+	if err := d.admission.needsCertificates(); err != nil {
+		return nil, err
+	}
+	d.admission.change.Lock()
+	defer d.admission.change.Unlock()
+	change := func() error { return d.admission.authorities.Next(time.Now()) }
+	if req.Retire {
+		if err := d.retirable(req.Force); err != nil {
+			return nil, err
+		}
+		change = d.admission.authorities.Retire
+	}
+	if err := change(); err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error())
+	}
+	if err := d.admission.certifySelf(time.Now()); err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error())
+	}
+	d.renewAll()
+	return &wire.ChangeAuthorityReply{Authorities: d.admission.authorities.Pins()}, nil
+}
+
+// retirable refuses to retire authorities by which members or users are still known.
+func (d *Daemon) retirable(force bool) error {
+	if len(d.admission.authorities.Pins()) < 2 {
+		return status.Error(codes.FailedPrecondition, "there is one authority only: volley certs rotate makes the next")
+	}
+	var left []MemberSigned
+	d.admission.read(func(a *Access) { left = a.under(d.admission.authorities.Pin(), time.Now()) })
+	if len(left) == 0 || force {
+		return nil
+	}
+	return status.Errorf(codes.FailedPrecondition, "%s has a certificate of an earlier authority until %s, and %d "+
+		"more: they "+
+		"renew it at their next use; --force lets them out", left[0].Name, left[0].Expires.Format(time.DateTime),
+		len(left)-1)
+}
+
+// renewAll has the executors renew their certificates.
+func (d *Daemon) renewAll() {
+	for _, m := range d.members.all() {
+		_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Renew{Renew: &wire.Renewal{}}})
+	}
+}

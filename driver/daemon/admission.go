@@ -1,0 +1,248 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/trust"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// admission is the shell around Access: it knows who calls, and makes tokens and certificates.
+type admission struct {
+	self        wire.Party         // of this driver
+	authorities *trust.Authorities // nil where the driver serves one user, over a socket
+	drivers     []string           // addresses of the cluster's
+	journal     *Raft
+	job         func(token string) string // the job that has not ended and has a token
+	runs        func(job string) bool     // whether a job has not ended
+
+	change sync.Mutex // is held while something is written down
+	mu     sync.RWMutex
+	access Access
+}
+
+// TrustDir returns where a driver's data directory has the authorities of its cluster, and its certificate.
+func TrustDir(dataDir string) string { return filepath.Join(dataDir, "trust") }
+
+// openTrust reads the certificates of a driver that serves a network.
+func (o *admission) openTrust(dataDir, listen string) (err error) {
+	if _, ok := wire.SocketPath(listen); ok {
+		return nil
+	}
+	if err := wire.CheckAddress("listen on", listen); err != nil {
+		return err
+	}
+	dir := TrustDir(dataDir)
+	if _, err := os.Stat(dir); err != nil {
+		return fault.Newf(fault.Usage, "listen on", listen, "over the network processes speak mutual TLS, and %s "+
+			"has no "+
+			"certificates", dataDir).WithHint("make the cluster first: volley init --data-dir " + dataDir)
+	}
+	if o.authorities, err = trust.OpenAuthorities(dir); err != nil {
+		return err
+	}
+	if o.self.ID, err = trust.OpenIdentity(dir); err != nil {
+		return err
+	}
+	return o.renewSelf(time.Now())
+}
+
+// renewSelf signs the driver's own certificate anew where that is due.
+func (o *admission) renewSelf(now time.Time) error {
+	if o.self.ID == nil || now.Before(o.self.ID.RenewAt()) {
+		return nil
+	}
+	return o.certifySelf(now)
+}
+
+// certifySelf signs the driver's own certificate.
+func (o *admission) certifySelf(now time.Time) error {
+	request, err := o.self.ID.Request()
+	if err != nil {
+		return err
+	}
+	chain, err := o.authorities.Sign(o.self.ID.Name(), request, trust.MemberLife, now, o.self.ID.Hosts()...)
+	if err != nil {
+		return err
+	}
+	return o.self.ID.Renewed(chain, o.authorities.Roots())
+}
+
+// who returns who makes a call; the role of a caller that is not known is empty.
+func (o *admission) who(c wire.Caller) trust.Name {
+	switch {
+	case c.Local && c.Token == "":
+		return trust.Name{Cluster: "local", Role: trust.Admin, ID: thisUser()}
+	case c.Local:
+		if job := o.job(c.Token); job != "" {
+			return trust.Name{Cluster: "local", Role: trust.Job, ID: job}
+		}
+		return trust.Name{}
+	}
+	return c.Peer.Name
+}
+
+// knows reports whether a certificate is in force.
+func (o *admission) knows(p trust.Peer) bool { return o.inForce(p.Name, p.Serial) == nil }
+
+// inForce returns an error where a certificate was revoked, or is of a job that has ended.
+func (o *admission) inForce(who trust.Name, serial string) error {
+	o.mu.RLock()
+	revoked := o.access.revoked(serial)
+	o.mu.RUnlock()
+	switch {
+	case revoked:
+		return status.Errorf(codes.Unauthenticated, "the certificate of %s was revoked", who)
+	case who.Role == trust.Job && !o.runs(who.ID):
+		return status.Errorf(codes.Unauthenticated, "job %s has ended", who.ID)
+	}
+	return nil
+}
+
+// write writes records down, and takes them over. What may have been written counts, unless it lets a caller in.
+func (o *admission) write(ctx context.Context, records ...Record) error {
+	err := o.journal.Append(ctx, records...)
+	unknown := fault.Is(err, fault.Timeout) || fault.Is(err, fault.Cancelled)
+	o.mu.Lock()
+	for _, r := range records {
+		if err == nil || unknown && r.Kind != TokenMade {
+			o.access.apply(r)
+		}
+	}
+	o.mu.Unlock()
+	if err != nil {
+		return status.Error(codes.Unavailable, err.Error())
+	}
+	return nil
+}
+
+// read calls a function that looks at who may do what.
+func (o *admission) read(look func(*Access)) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	look(&o.access)
+}
+
+// needsCertificates refuses what a driver that serves a socket cannot do.
+func (o *admission) needsCertificates() error {
+	if o.authorities == nil {
+		return status.Error(codes.FailedPrecondition, "this driver serves its own user over a socket, and has no "+
+			"certificates: volley init makes a cluster that has")
+	}
+	return nil
+}
+
+// createToken makes a token, and returns its id and what its bearer is given.
+func (o *admission) createToken(ctx context.Context, by string, t AccessToken, now time.Time) (id, token string,
+	err error) {
+	o.change.Lock()
+	defer o.change.Unlock()
+	secret := trust.NewSecret()
+	t.ID, t.Hash, t.By, t.Made = trust.NewSecret()[:8], trust.HashOf(secret), by, now.UnixNano()
+	if t.Name == "" && t.Role != trust.Executor {
+		t.Name = fmt.Sprintf("%s-%s", t.Role, t.ID)
+	}
+	given := trust.Token{Role: t.Role, Secret: secret}
+	if o.authorities != nil {
+		given.Cluster, given.Drivers, given.Pin = o.authorities.Cluster(), o.drivers, o.authorities.Pin()
+	}
+	return t.ID, given.String(), o.write(ctx, Record{Kind: TokenMade, Token: &t, At: now.UnixNano()})
+}
+
+// join signs the first certificate of who has a token.
+func (o *admission) join(ctx context.Context, req *wire.JoinRequest, now time.Time) (*wire.Certified, trust.Name,
+	error) {
+	if err := o.needsCertificates(); err != nil {
+		return nil, trust.Name{}, err
+	}
+	o.change.Lock()
+	defer o.change.Unlock()
+	var t AccessToken
+	var ok bool
+	var name trust.Name
+	var why string
+	o.read(func(a *Access) {
+		if t, ok = a.token(req.Secret, now); ok {
+			name, why = a.joining(t, o.authorities.Cluster(), req.Name, now)
+		}
+	})
+	switch {
+	case !ok:
+		return nil, name, status.Error(codes.Unauthenticated,
+			"the token is not this cluster's, was revoked, or has expired")
+	case why != "":
+		return nil, name, status.Error(codes.PermissionDenied, why)
+	}
+	c, err := o.sign(ctx, name, req.Request, MemberSigned{Token: t.ID}, now)
+	return c, name, err
+}
+
+// sign signs a certificate, which is written down first: one that the journal lacks could not be revoked by name.
+func (o *admission) sign(ctx context.Context, name trust.Name, request []byte, by MemberSigned,
+	now time.Time) (*wire.Certified, error) {
+	life := trust.MemberLife
+	if name.Role == trust.Job {
+		life = trust.JobLife
+	}
+	chain, err := o.authorities.Sign(name, request, life, now)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	if name.Role != trust.Job { // those are short-lived, and end with their job
+		if by.Certificate, err = trust.CertificateOf(chain); err != nil {
+			return nil, status.Error(codes.Internal, err.Error())
+		}
+		if err := o.write(ctx, Record{Kind: CertificateSigned, Member: &by, At: now.UnixNano()}); err != nil {
+			return nil, err
+		}
+	}
+	return &wire.Certified{Chain: chain, Roots: o.authorities.Roots()}, nil
+}
+
+// ofJob returns a certificate for a process of a job; nil where there are none.
+func (o *admission) ofJob(job, runner string) ([]byte, error) {
+	if o.authorities == nil {
+		return nil, nil
+	}
+	b, err := o.authorities.Issue(trust.Name{Cluster: o.authorities.Cluster(), Role: trust.Job, ID: job,
+		Runner: runner},
+		trust.JobLife, time.Now())
+	return b.Encode(), err
+}
+
+// certificatesOfInit writes down the certificates that were signed when the cluster was made.
+func (o *admission) certificatesOfInit(ctx context.Context, dataDir string) error {
+	if o.authorities == nil {
+		return nil
+	}
+	files, err := filepath.Glob(filepath.Join(TrustDir(dataDir), "issued", "*.crt"))
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		chain, err := os.ReadFile(f)
+		if err != nil {
+			return fault.New(fault.NoResources, "read", f, err)
+		}
+		c, err := trust.CertificateOf(chain)
+		if err != nil {
+			return fault.New(fault.Corrupt, "read", f, err)
+		}
+		if _, known := o.access.Members[c.Serial]; !known && c.Expires.After(time.Now()) {
+			r := Record{Kind: CertificateSigned, Member: &MemberSigned{Certificate: c}, At: time.Now().UnixNano()}
+			if err := o.write(ctx, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

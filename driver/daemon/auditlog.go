@@ -1,0 +1,162 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// auditLine says who did what, or was not let do it.
+type auditLine struct {
+	At      time.Time `json:"at"`
+	Who     string    `json:"who"`
+	From    string    `json:"from,omitempty"` // address
+	Call    string    `json:"call"`
+	Subject string    `json:"subject,omitempty"`
+	Failed  string    `json:"failed,omitempty"`   // why nothing came of it
+	Refused string    `json:"refused,omitempty"`  // why it was not let in
+	Left    int       `json:"left_out,omitempty"` // refusals before this one that were too many to be written
+}
+
+const (
+	// auditName is the file in a driver's data directory.
+	auditName = "audit.jsonl"
+	// auditMost is how large it grows before it is put aside, under a name with .1 for the latest.
+	auditMost = 64 << 20
+	// auditKept is how many of those stay.
+	auditKept = 8
+	// refusalsMost is how many refusals are written in a second: unauthenticated callers do not fill the disk.
+	refusalsMost = 10
+)
+
+// auditLog is the file in which a driver notes who did what.
+type auditLog struct {
+	path string
+	log  hclog.Logger
+
+	mu      sync.Mutex
+	size    int64
+	second  time.Time // that refusals are counted in
+	strange int       // refusals in it
+	left    int
+}
+
+func newAuditLog(dataDir string, log hclog.Logger) *auditLog {
+	a := &auditLog{path: filepath.Join(dataDir, auditName), log: log}
+	if info, err := os.Stat(a.path); err == nil {
+		a.size = info.Size()
+	}
+	return a
+}
+
+// did notes what was done.
+func (a *auditLog) did(l auditLine) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.write(l)
+}
+
+// refused notes that a caller was not let in.
+func (a *auditLog) refused(l auditLine) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now := time.Now(); now.Sub(a.second) >= time.Second {
+		a.second, a.strange = now, 0
+	}
+	if a.strange++; a.strange > refusalsMost {
+		a.left++
+		return
+	}
+	l.Left, a.left = a.left, 0
+	a.write(l)
+}
+
+// write appends a line; a.mu is held.
+func (a *auditLog) write(l auditLine) {
+	l.At = time.Now().UTC()
+	raw, _ := json.Marshal(l) // plain fields
+	if a.size += int64(len(raw)) + 1; a.size > auditMost {
+		a.putAside()
+		a.size = int64(len(raw)) + 1
+	}
+	f, err := os.OpenFile(a.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err == nil {
+		_, err = f.Write(append(raw, '\n'))
+		f.Close()
+	}
+	if err != nil {
+		a.log.Error("cannot note who did what", "line", string(raw), "error", err)
+	}
+}
+
+// putAside makes room for a new file.
+func (a *auditLog) putAside() {
+	for i := auditKept; i > 1; i-- {
+		_ = os.Rename(fmt.Sprintf("%s.%d", a.path, i-1), fmt.Sprintf("%s.%d", a.path, i)) // not all are there
+	}
+	if err := os.Rename(a.path, a.path+".1"); err != nil {
+		a.log.Error("cannot put the audit log aside", "error", err)
+	}
+}
+
+// noted notes the calls that change something, and what came of them.
+func (d *Daemon) noted(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any,
+	error) {
+	reply, err := handle(ctx, req)
+	if subject, changes := subjectOf(req, reply); changes {
+		d.did(ctx, shortMethod(info.FullMethod), subject, err)
+	}
+	return reply, err
+}
+
+// did notes what a caller has done.
+func (d *Daemon) did(ctx context.Context, call, subject string, err error) {
+	c := wire.CallerOf(ctx)
+	l := auditLine{Who: d.admission.who(c).String(), From: c.Addr, Call: call, Subject: subject}
+	if err != nil {
+		l.Failed = status.Convert(err).Message()
+	}
+	d.audit.did(l)
+}
+
+// subjectOf returns what a call is about, and reports whether it changes something.
+func subjectOf(req, reply any) (subject string, changes bool) {
+	switch r := req.(type) {
+	case *wire.SubmitRequest:
+		if id, ok := reply.(*wire.SubmitReply); ok && id != nil {
+			return id.Id, true
+		}
+		return r.Job, true
+	case *wire.CancelRequest:
+		return r.Id, true
+	case *wire.ResumeRequest:
+		return r.Id, true
+	case *wire.PruneRequest:
+		return fmt.Sprint(r.GetKeep()), true
+	case *wire.DrainRequest:
+		return r.Name, true
+	case *wire.JoinRequest:
+		return r.Name, true
+	case *wire.CreateTokenRequest:
+		return r.Role + " " + r.Name, true
+	case *wire.RevokeTokenRequest:
+		return r.Id, true
+	case *wire.RevokeCertificateRequest:
+		return r.Which, true
+	case *wire.ChangeAuthorityRequest:
+		return fmt.Sprintf("retire=%v force=%v", r.Retire, r.Force), true
+	case *wire.RenewRequest:
+		return "", true
+	}
+	return "", false
+}
