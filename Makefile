@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build run test builds race lint sim mutants mutate house soak bench bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
+.PHONY: build run test netns builds race lint sim mutants mutate house soak bench bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
 
 build:
 	$(GO) build -trimpath -ldflags=-s -o bin/volley ./cmd/volley
@@ -97,6 +97,10 @@ ONLY ?=
 bench-defaults: build
 	@if [ -d $(DATA) ]; then $(GO) run ./integration/bench/defaults -data $(DATA) -volley $(CURDIR)/bin/volley -only "$(ONLY)"; \
 	else echo "bench-defaults: there is no $(DATA), skipped"; fi
+
+# Clusters on networks of namespaces, which needs root: each process on a host of its own, links that are slow, lossy or cut.
+netns:
+	$(GO) test -count=1 -v ./integration -run Network
 
 # make bench-peers PEERS=../shared/peers [ONLY=cluster|ml,JOB,DATA,SYSTEM|dataflow,JOB,SYSTEM]: ours beside other systems.
 PEERS ?= ../shared/peers

@@ -61,14 +61,11 @@ is ready, and ends on SIGTERM.`,
 	}
 	fs := c.Flags()
 	fs.StringVar(&cfg.Listen, "listen", "", "unix:PATH of a socket, or HOST:PORT (default: the address of volley "+
-		"init, or "+
-		"else this user's socket, $VOLLEY_HOME/driver.sock)")
-	fs.StringVar(&cfg.Advertise, "advertise", "", "HOST:PORT by which the others reach it (default: that of volley "+
-		"init, or "+
-		"else --listen)")
+		"init, or else this user's socket, $VOLLEY_HOME/driver.sock)")
+	fs.StringVar(&cfg.Advertise, "advertise", "", "HOST:PORT by which the others reach it (default: that of "+
+		"volley init, or else --listen)")
 	fs.StringVar(&cfg.HTTP, "http", "", "address for REST and Prometheus metrics, loopback only without "+
-		"certificates; none "+
-		"without it")
+		"certificates; none without it")
 	fs.StringVar(&cfg.DataDir, "data-dir", "",
 		"directory for jobs, results and certificates (default: $XDG_CACHE_HOME/volley/driver)")
 	fs.DurationVar(&cfg.Suspicion, "suspicion", 2*time.Second,
@@ -153,15 +150,12 @@ SIGTERM.`,
 }
 
 func executorFlags(fs *pflag.FlagSet, cfg *executord.Config, labels *[]string, join, level, config *string) {
-	fs.StringVar(&cfg.Driver, "driver", "", "the driver: HOST:PORT, or unix:PATH of a socket (default: that of the "+
-		"token, "+
-		"or else this user's own)")
+	fs.StringVar(&cfg.Driver, "driver", "", "the driver: HOST:PORT, or unix:PATH of a socket (default: that of "+
+		"the token, or else this user's own)")
 	fs.StringVar(join, "join", "", "token of a cluster to join (volley token create --role executor); one that "+
-		"has joined "+
-		"needs none")
+		"has joined needs none")
 	fs.StringVar(&cfg.Host, "host", "", "name or address by which other machines reach this one's runners "+
-		"(default: this "+
-		"machine's towards the driver)")
+		"(default: this machine's towards the driver)")
 	fs.StringVar(&cfg.Name, "name", "", "name of this executor, unique in its cluster (default: HOST-PID)")
 	fs.StringVar(&cfg.DataDir, "data-dir", "",
 		"directory for packs; executors of one machine may share it (default: $XDG_CACHE_HOME/volley/executor)")

@@ -54,9 +54,8 @@ func (d *Daemon) CreateToken(ctx context.Context, req *wire.CreateTokenRequest) 
 		return nil, status.Errorf(codes.InvalidArgument,
 			"%q is no name: letters, digits, '.', '_' and '-', at most 128", req.Name)
 	case role != trust.Executor && req.Uses > 1:
-		return nil, status.Error(codes.InvalidArgument, "only executors may join more than once by a token: people "+
-			"have "+
-			"one each")
+		return nil, status.Error(codes.InvalidArgument, "only executors may join more than once by a token: "+
+			"people have one each")
 	}
 	if role != trust.Read {
 		if err := d.admission.needsCertificates(); err != nil {
@@ -188,10 +187,9 @@ func (d *Daemon) retirable(force bool) error {
 	if len(left) == 0 || force {
 		return nil
 	}
-	return status.Errorf(codes.FailedPrecondition, "%s has a certificate of an earlier authority until %s, and %d "+
-		"more: they "+
-		"renew it at their next use; --force lets them out", left[0].Name, left[0].Expires.Format(time.DateTime),
-		len(left)-1)
+	return status.Errorf(codes.FailedPrecondition, "%s has a certificate of an earlier authority until %s, and %d more "+
+		"have: they renew them in time, or at once by volley certs renew; --force lets them out", left[0].Name,
+		left[0].Expires.Format(time.DateTime), len(left)-1)
 }
 
 // renewAll has the executors renew their certificates.

@@ -43,9 +43,9 @@ func (o *admission) openTrust(dataDir, listen string) (err error) {
 	}
 	dir := TrustDir(dataDir)
 	if _, err := os.Stat(dir); err != nil {
-		return fault.Newf(fault.Usage, "listen on", listen, "over the network processes speak mutual TLS, and %s "+
-			"has no "+
-			"certificates", dataDir).WithHint("make the cluster first: volley init --data-dir " + dataDir)
+		return fault.Newf(fault.Usage, "listen on", listen, "over the network processes speak mutual TLS, and the "+
+			"data directory has no certificates").
+			WithHint("make the cluster first: volley init --address HOST:PORT --data-dir DIR")
 	}
 	if o.authorities, err = trust.OpenAuthorities(dir); err != nil {
 		return err

@@ -92,8 +92,7 @@ func (d *Daemon) handler() http.Handler {
 			refuse(w, http.StatusForbidden, "this interface is not for pages of other sites")
 		case !d.mayRead(r):
 			refuse(w, http.StatusUnauthorized, "this needs a read token of this driver, as Authorization: Bearer "+
-				"TOKEN; "+
-				"volley token create --role read makes one")
+				"TOKEN; volley token create --role read makes one")
 		default:
 			if c, ok := r.Context().Value(connKey{}).(net.Conn); ok {
 				wire.Authenticated(c)

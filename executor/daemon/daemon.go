@@ -104,6 +104,9 @@ func New(cfg Config) (*Daemon, error) {
 	if err := wire.CheckAddress("use the driver at", cfg.Driver); err != nil {
 		return nil, err
 	}
+	if _, socket := wire.SocketPath(cfg.Driver); !socket && cfg.Party.ID == nil {
+		return nil, wire.NoCertificate("use the driver at", cfg.Driver)
+	}
 	if cfg.Program == "" {
 		self, err := os.Executable()
 		if err != nil {

@@ -260,7 +260,7 @@ var allowed = map[string][]string{
 	"internal/lint":      {},
 	"internal/mutate":    {},
 	"integration":        {"*"},
-	"integration/bench":  {"*"}, "integration/bench/peers": {"*"}, "integration/lab": {"*"},
+	"integration/bench":  {"*"}, "integration/bench/peers": {"*"}, "integration/lab": {"*"}, "integration/netns": {},
 	"integration/digests": {"*"}, "integration/soak": {"*"}, "integration/rows": {"*"},
 	"integration/bench/dataflow": {"*"}, "integration/bench/memory": {"*"}, "integration/bench/jobs": {"*"},
 	"integration/bench/defaults": {"*"}, "integration/reference": {},

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -135,8 +136,7 @@ func CallError(op, addr string, err error) error {
 		kind, hint = fault.DriverLost, "is a driver running there? start one with volley driver"
 		if strings.Contains(s.Message(), "handshake failed") {
 			kind, hint = fault.Unauthorized, "the two do not know each other: get a certificate of that cluster "+
-				"anew, with a "+
-				"token of an admin's"
+				"anew, with a token of an admin's"
 		}
 	case codes.NotFound, codes.InvalidArgument:
 		kind = fault.Usage
@@ -145,7 +145,18 @@ func CallError(op, addr string, err error) error {
 	case codes.DeadlineExceeded:
 		kind = fault.Timeout
 	}
-	return fault.Newf(kind, op, addr, "%s", s.Message()).WithHint(hint)
+	return fault.Newf(kind, op, addr, "%s", plain(s.Message())).WithHint(hint)
+}
+
+// transport is what gRPC says around the reason why there is no connection.
+var transport = regexp.MustCompile(`^connection error: desc = "(?:transport: )?(?:Error while dialing: )?(.*)"$`)
+
+// plain returns the reason in a message of gRPC's.
+func plain(message string) string {
+	if m := transport.FindStringSubmatch(message); m != nil {
+		return strings.ReplaceAll(m[1], `\"`, `"`)
+	}
+	return message
 }
 
 // Home returns where a user's commands keep what they know of clusters.

@@ -121,14 +121,21 @@ func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}
 	dir, err := os.Open(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no socket %s", path)
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", short(dir, path))
-	var op *net.OpError
-	if errors.As(err, &op) {
-		err = &net.OpError{Op: "dial", Net: "unix", Addr: socketAddr(path), Err: op.Err}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("there is no socket %s", path)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		err = fmt.Errorf("no process serves %s", path)
+	case err != nil:
+		err = fmt.Errorf("connect to %s: %w", path, errors.Unwrap(err))
 	}
 	return conn, err
 }

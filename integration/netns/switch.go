@@ -1,0 +1,204 @@
+package netns
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Link is what a host's packets meet on their way to another.
+type Link struct {
+	Cut   bool          // none arrives
+	Delay time.Duration // how late one is
+	Loss  float64       // the share that does not arrive
+}
+
+// Switch carries packets between hosts.
+type Switch struct {
+	mu    sync.Mutex
+	rng   *rand.Rand
+	ports map[netip.Addr]*os.File
+	every Link
+	links map[[2]string]Link // by addresses
+	queue map[[2]netip.Addr]chan packet
+	ended chan struct{}
+	wg    sync.WaitGroup
+}
+
+// packet is one that is on its way.
+type packet struct {
+	data []byte
+	due  time.Time
+}
+
+// device is the name of a host's interface, packetMost the size of its packets.
+const (
+	device     = "eth0"
+	packetMost = 2048
+	queueMost  = 4096 // packets on one way; others are lost, as at any switch
+)
+
+func newSwitch(seed uint64) *Switch {
+	return &Switch{rng: rand.New(rand.NewPCG(seed, seed)), ports: map[netip.Addr]*os.File{},
+		links: map[[2]string]Link{},
+		queue: map[[2]netip.Addr]chan packet{}, ended: make(chan struct{})}
+}
+
+// Every sets what all links are like but those that Set has been called for.
+func (s *Switch) Every(l Link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.every = l
+}
+
+// Set sets what packets of a host meet on their way to another: one way.
+func (s *Switch) Set(from, to *Host, l Link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.links[[2]string{from.IP, to.IP}] = l
+}
+
+// Partition cuts a host off from others, both ways.
+func (s *Switch) Partition(h *Host, from ...*Host) {
+	for _, o := range from {
+		s.Set(h, o, Link{Cut: true})
+		s.Set(o, h, Link{Cut: true})
+	}
+}
+
+// Heal has all links be as Every has them.
+func (s *Switch) Heal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.links)
+}
+
+// plug makes a host's interface, whose packets come here.
+func (s *Switch) plug(h *Host) error {
+	f, err := tunIn(filepath.Join("/run/netns", h.ns))
+	if err != nil {
+		return err
+	}
+	s.ports[netip.MustParseAddr(h.IP)] = f
+	return nil
+}
+
+// tunIn makes an interface in a namespace, and returns the end at which its packets are read and written.
+func tunIn(ns string) (f *os.File, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // it ends with this goroutine: no other gets into the namespace
+		var space, fd int
+		if space, err = unix.Open(ns, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+			return
+		}
+		defer unix.Close(space)
+		if err = unix.Setns(space, unix.CLONE_NEWNET); err != nil {
+			return
+		}
+		if fd, err = unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err != nil {
+			return
+		}
+		var req *unix.Ifreq
+		if req, err = unix.NewIfreq(device); err == nil {
+			req.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+			err = unix.IoctlIfreq(fd, unix.TUNSETIFF, req)
+		}
+		if err != nil {
+			unix.Close(fd)
+			return
+		}
+		f = os.NewFile(uintptr(fd), ns)
+	}()
+	<-done
+	if err != nil {
+		err = fmt.Errorf("make an interface in %s: %w", ns, err)
+	}
+	return f, err
+}
+
+// serve carries packets until stop.
+func (s *Switch) serve() {
+	for from, f := range s.ports {
+		for to, g := range s.ports {
+			q := make(chan packet, queueMost)
+			s.queue[[2]netip.Addr{from, to}] = q
+			s.wg.Go(func() { s.deliver(q, g) })
+		}
+		s.wg.Go(func() { s.receive(from, f) })
+	}
+}
+
+// receive takes what a host sends, and puts it on its way.
+func (s *Switch) receive(from netip.Addr, f *os.File) {
+	buf := make([]byte, packetMost)
+	for {
+		n, err := f.Read(buf)
+		if err != nil {
+			return
+		}
+		if n < 20 || buf[0]>>4 != 4 {
+			continue // IPv6 looks for its neighbours
+		}
+		to := netip.AddrFrom4([4]byte(buf[16:20]))
+		q := s.queue[[2]netip.Addr{from, to}]
+		l, lost := s.link(from, to)
+		if q == nil || lost {
+			continue
+		}
+		select {
+		case q <- packet{append([]byte(nil), buf[:n]...), time.Now().Add(l.Delay)}:
+		default:
+		}
+	}
+}
+
+// link returns what a packet meets, and reports whether it is lost.
+func (s *Switch) link(from, to netip.Addr) (Link, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, ok := s.links[[2]string{from.String(), to.String()}]
+	if !ok {
+		l = s.every
+	}
+	return l, l.Cut || l.Loss > 0 && s.rng.Float64() < l.Loss
+}
+
+// deliver hands packets of one way over when they are due, in order.
+func (s *Switch) deliver(q chan packet, to *os.File) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case p := <-q:
+			if wait := time.Until(p.due); wait > 0 {
+				timer.Reset(wait)
+				select {
+				case <-timer.C:
+				case <-s.ended:
+					return
+				}
+			}
+			_, _ = to.Write(p.data) // its host may be gone
+		case <-s.ended:
+			return
+		}
+	}
+}
+
+// stop ends the switch.
+func (s *Switch) stop() {
+	close(s.ended)
+	for _, f := range s.ports {
+		f.Close()
+	}
+	s.wg.Wait()
+}
