@@ -135,7 +135,7 @@ it brings the model and the event log of a job that has ended.`, exactArgs(1, "t
 	c.Flags().StringVar(&out, "out", "", "directory for the job's model")
 	c.Flags().StringVar(&eventLog, "event-log", "", "file for the job's event log")
 	c.Flags().BoolVar(&overwrite, "overwrite", false, "replace the model directory if it exists")
-	c.AddCommand(resumeCommand())
+	c.AddCommand(resumeCommand(), removeCommand())
 	return c
 }
 
@@ -145,6 +145,15 @@ flags, once what it has failed of is put in order. Its restarts count anew.`, ex
 		func(ctx context.Context, client wire.ClusterClient, addr string, args []string, _ bool) error {
 			_, err := client.Resume(ctx, &wire.ResumeRequest{Id: args[0]})
 			return wire.CallError("resume "+args[0]+" at", addr, err)
+		})
+}
+
+func removeCommand() *cobra.Command {
+	return clientCommand("rm ID", "Remove a job that has ended", `Rm removes a job with its model, logs and event log at once, whatever --keep of
+the driver says.`, exactArgs(1, "the id of a job"),
+		func(ctx context.Context, client wire.ClusterClient, addr string, args []string, _ bool) error {
+			_, err := client.Remove(ctx, &wire.RemoveRequest{Id: args[0]})
+			return wire.CallError("remove "+args[0]+" at", addr, err)
 		})
 }
 

@@ -23,8 +23,8 @@ func daemonLogger(name, level string) hclog.Logger {
 }
 
 func driverCommand() *cobra.Command {
-	keep, restarts := driverd.DefaultKeep, uint32(0)
-	cfg := driverd.Config{Keep: &keep, Restarts: &restarts}
+	keep, restarts, most := driverd.DefaultKeep, uint32(0), 0
+	cfg := driverd.Config{Keep: &keep, Restarts: &restarts, MaxJobs: &most}
 	var config, level string
 	c := &cobra.Command{
 		Use:   "driver",
@@ -75,6 +75,9 @@ is ready, and ends on SIGTERM.`,
 	fs.Uint32Var(&restarts, "restarts", driverd.DefaultRestarts,
 		"how often a job's process is started again that was killed or ended without a report; volley job resume "+
 			"begins anew")
+	fs.IntVar(&most, "max-jobs", driverd.DefaultMaxJobs, "how many jobs run at a time; the others wait for their "+
+		"turn, by "+
+		"--priority of submit, users' shares and age; 0 is no limit")
 	fs.Var((*keepValue)(&keep), "keep", aboutKeep)
 	fs.StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or off")
 	fs.StringVar(&config, "config", "", "YAML file with values for flags")

@@ -72,7 +72,7 @@ func (p *programFlags) submitProgram(c *cobra.Command, args []string) error {
 	}
 	reply, err := client.Submit(c.Context(),
 		&wire.SubmitRequest{Job: programName(target), Args: jobArgs(c), Pool: p.pool, Weight: p.weight,
-			Program: program})
+			Priority: p.urgent, TimeoutNs: int64(p.limit), Program: program})
 	if err != nil {
 		return wire.CallError("submit to", to.addr, err)
 	}

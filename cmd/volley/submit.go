@@ -31,6 +31,8 @@ type submitFlags struct {
 	detach bool
 	pool   string
 	weight uint32
+	urgent int32
+	limit  time.Duration
 }
 
 func submitCommand() *cobra.Command {
@@ -63,6 +65,11 @@ func (s *submitFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.pool, "pool", "", "name of a pool, whose jobs run one after another; jobs without one run at once")
 	fs.Uint32Var(&s.weight, "weight", 1, "share of the executors' slots, relative to other jobs that run at the "+
 		"same time")
+	fs.Int32Var(&s.urgent, "priority", 0, "of the jobs that wait for --max-jobs of the driver, those of the "+
+		"highest are "+
+		"started first")
+	fs.DurationVar(&s.limit, "timeout", 0, "how long the job may take from its start on, after which it fails; 0 "+
+		"is no limit")
 }
 
 // embeddedOnly are flags of volley run that do not apply on a cluster: its
@@ -81,6 +88,9 @@ func (s *submitFlags) validate(c *cobra.Command, f *trainFlags) error {
 	if s.weight == 0 {
 		return usage(c, "weight", "0 is no weight")
 	}
+	if s.limit < 0 {
+		return usage(c, "timeout", "%v is negative", s.limit)
+	}
 	if s.detach && (f.out != "" || f.engine.EventLog() != "") {
 		return usage(c, "detach", "a detached job cannot download --out and --event-log: ask for them later with "+
 			"volley job ID --out DIR")
@@ -97,7 +107,8 @@ func (s *submitFlags) validate(c *cobra.Command, f *trainFlags) error {
 }
 
 // kept are the flags that concern the submitter's side.
-var kept = []string{"driver", "detach", "pool", "weight", "binary", "json", "out", "overwrite", "event-log", "config",
+var kept = []string{"driver", "detach", "pool", "weight", "priority", "timeout", "binary", "json", "out", "overwrite",
+	"event-log", "config",
 	"data-dir", "checkpoint-dir", "checkpoint-every", "resume"}
 
 // jobArgs returns the flags that travel with the job; paths become absolute.
@@ -144,7 +155,8 @@ func submit(c *cobra.Command, job string, args []string, s *submitFlags, f *trai
 	defer done()
 	wait, _ := c.Flags().GetDuration("max-wait")
 	reply, err := client.Submit(c.Context(),
-		&wire.SubmitRequest{Job: job, Args: args, Pool: s.pool, Weight: s.weight})
+		&wire.SubmitRequest{Job: job, Args: args, Pool: s.pool, Weight: s.weight, Priority: s.urgent,
+			TimeoutNs: int64(s.limit)})
 	if err != nil {
 		return nil, wire.CallError("submit to", to.addr, err)
 	}

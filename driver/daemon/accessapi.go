@@ -187,8 +187,8 @@ func (d *Daemon) retirable(force bool) error {
 	if len(left) == 0 || force {
 		return nil
 	}
-	return status.Errorf(codes.FailedPrecondition, "%s has a certificate of an earlier authority until %s, and %d more "+
-		"have: they renew them in time, or at once by volley certs renew; --force lets them out", left[0].Name,
+	return status.Errorf(codes.FailedPrecondition, "%s has a certificate of an earlier authority until %s, and %d "+
+		"more have: they renew them in time, or at once by volley certs renew; --force lets them out", left[0].Name,
 		left[0].Expires.Format(time.DateTime), len(left)-1)
 }
 

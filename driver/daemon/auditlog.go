@@ -141,6 +141,8 @@ func subjectOf(req, reply any) (subject string, changes bool) {
 		return r.Id, true
 	case *wire.ResumeRequest:
 		return r.Id, true
+	case *wire.RemoveRequest:
+		return r.Id, true
 	case *wire.PruneRequest:
 		return fmt.Sprint(r.GetKeep()), true
 	case *wire.DrainRequest:

@@ -39,6 +39,7 @@ type Config struct {
 	// Restarts is how often a job's process is restarted that ended without a report;
 	// default DefaultRestarts.
 	Restarts *uint32
+	MaxJobs  *int  // how many jobs run at a time, the others wait; 0 is no limit; default DefaultMaxJobs
 	Keep     *Keep // which of the jobs that have ended are kept; default DefaultKeep
 	Logger   hclog.Logger
 }
@@ -54,6 +55,10 @@ func (c Config) EnsureDefaults() Config {
 	if c.Restarts == nil {
 		most := uint32(DefaultRestarts)
 		c.Restarts = &most
+	}
+	if c.MaxJobs == nil {
+		most := DefaultMaxJobs
+		c.MaxJobs = &most
 	}
 	if c.Keep == nil {
 		c.Keep = &DefaultKeep
@@ -79,6 +84,20 @@ func (c *Config) whereInit(dir string) error {
 
 // minSuspicion is the shortest silence that may be configured.
 const minSuspicion = 30 * time.Millisecond
+
+// validate refuses what cannot be.
+func (c Config) validate() error {
+	if c.Suspicion < minSuspicion {
+		return fault.Newf(fault.Usage, "use", "--suspicion", "%v is less than %v", c.Suspicion, minSuspicion)
+	}
+	if *c.MaxJobs < 0 {
+		return fault.Newf(fault.Usage, "use", "--max-jobs", "%d is negative", *c.MaxJobs)
+	}
+	if c.Drain < 0 {
+		return fault.Newf(fault.Usage, "use", "--drain", "%v is negative", c.Drain)
+	}
+	return nil
+}
 
 // beat returns the time between two heartbeats.
 func (c Config) beat() time.Duration { return c.Suspicion / wire.Missed }
@@ -111,11 +130,8 @@ type Daemon struct {
 // Start opens a driver's data directory and listens.
 func Start(cfg Config) (*Daemon, error) {
 	cfg = cfg.EnsureDefaults()
-	if cfg.Suspicion < minSuspicion {
-		return nil, fault.Newf(fault.Usage, "use", "--suspicion", "%v is less than %v", cfg.Suspicion, minSuspicion)
-	}
-	if cfg.Drain < 0 {
-		return nil, fault.Newf(fault.Usage, "use", "--drain", "%v is negative", cfg.Drain)
+	if err := cfg.validate(); err != nil {
+		return nil, err
 	}
 	if cfg.Program == "" {
 		self, err := os.Executable()

@@ -4,6 +4,9 @@ package daemon
 // killed or ended without a report. One that reports a failure has failed.
 const DefaultRestarts = 5
 
+// DefaultMaxJobs is how many jobs have a process at a time, by default.
+const DefaultMaxJobs = 32
+
 // lifeEnd is how a process of a job ended, or why it never began.
 type lifeEnd struct {
 	cancelled bool   // the job was cancelled

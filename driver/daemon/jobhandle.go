@@ -32,6 +32,7 @@ type jobHandle struct {
 	token   string
 	term    uint32 // as the journal had it when the driver started, and since
 	resumed int64
+	started int64 // its first process, as the journal had it
 
 	logs sync.Mutex // guards the job's log files, whose disk may be slow
 
@@ -100,7 +101,7 @@ func (w *jobHandle) step() plan.StepID { return plan.StepID(w.info.Step) }
 func (w *jobHandle) spec() JobSpec {
 	s := specOf(&wire.SubmitRequest{Job: w.info.Job, Args: w.info.Args, Pool: w.info.Pool, Weight: w.info.Weight,
 		Program: w.info.Program}, w.token)
-	s.Owner = w.info.Owner
+	s.Owner, s.Priority, s.Timeout = w.info.Owner, w.info.Priority, time.Duration(w.info.TimeoutNs)
 	return *s
 }
 
@@ -108,7 +109,7 @@ func (w *jobHandle) spec() JobSpec {
 func specOf(req *wire.SubmitRequest, token string) *JobSpec {
 	return &JobSpec{Kind: req.Job, Args: req.Args, Token: token, Pool: req.Pool, Weight: req.Weight,
 		Program: req.Program.GetDigest(), ProgramArgs: req.Program.GetArgs(), ProgramDir: req.Program.GetDir(),
-		Signed: req.Program.GetSigned()}
+		Signed: req.Program.GetSigned(), Priority: req.Priority, Timeout: time.Duration(req.TimeoutNs)}
 }
 
 // program returns the user's own; nil for a bundled job.

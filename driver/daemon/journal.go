@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"slices"
+	"time"
 
 	"github.com/volley-engine/volley/internal/plan"
 )
@@ -61,6 +62,10 @@ type JobSpec struct {
 	// Signed says who has submitted the program, over the network (trust.Signed).
 	Signed []byte `json:"signed,omitempty"`
 	Owner  string `json:"owner,omitempty"` // who has submitted it
+	// Priority decides which queued job is started first: the higher.
+	Priority int32 `json:"priority,omitempty"`
+	// Timeout is how long the job may take from its first start on; 0 is no limit.
+	Timeout time.Duration `json:"timeout,omitempty"`
 }
 
 // MadeFile is an output file of a job, by its path in the job's directory.
@@ -78,7 +83,8 @@ type JobState struct {
 	Epoch     plan.Epoch  `json:"epoch"`
 	Params    plan.Digest `json:"params"`
 	Restarts  uint32      `json:"restarts"`
-	Term      uint32      `json:"term"` // of the job's last process
+	Term      uint32      `json:"term"`              // of the job's last process
+	Started   int64       `json:"started,omitempty"` // when the first process was, since it was submitted or resumed
 	Submitted int64       `json:"submitted"`
 	Resumed   int64       `json:"resumed,omitempty"` // when it last was
 	EndedAt   int64       `json:"ended_at"`
@@ -134,6 +140,9 @@ func (s *State) Apply(r Record) {
 		j.Restarts++
 	case JobStarted:
 		j.Term = max(j.Term, r.Term)
+		if j.Started == 0 {
+			j.Started = r.At
+		}
 	case JobEnded:
 		j.Ended, j.State, j.EndedAt, j.Files = r.Reason, r.State, r.At, r.Files
 	}
@@ -148,6 +157,7 @@ func (s *State) applyToEnded(j JobState, r Record) {
 		delete(s.Jobs, r.Job)
 	case r.Kind == JobResumed && j.State != JobDone:
 		j.State, j.Ended, j.EndedAt, j.Files, j.Restarts, j.Resumed = "", "", 0, nil, 0, r.At
+		j.Started = 0
 		s.Jobs[r.Job] = j
 	case r.Kind == JobBegun:
 		j.Plan = r.Plan

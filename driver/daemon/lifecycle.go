@@ -11,6 +11,7 @@ import (
 // LifeConfig configures the lifecycle.
 type LifeConfig struct {
 	Restarts uint32 // how often a process is restarted that ended without a report
+	MaxJobs  int    // how many jobs have a process at a time; 0 is no limit
 	Keep     Keep
 }
 
@@ -265,10 +266,10 @@ func (l *Life) Had(id string) bool {
 
 // begin continues the jobs that had not ended.
 func (l *Life) begin() {
-	for _, j := range slices.Clone(l.live) {
+	for _, j := range l.live {
 		l.log(LogInfo, "job resumes", "job", j.id)
-		l.takeTurn(j)
 	}
+	l.nextTurns()
 	l.pruneAt = l.now
 }
 

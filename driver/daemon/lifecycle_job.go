@@ -52,7 +52,8 @@ type lifeJob struct {
 	term      uint32 // of the last process
 	submitted int64
 	ended     int64
-	queued    int64 // when it was submitted, or last resumed: its turn in its pool
+	queued    int64 // when it was submitted, or last resumed: its turn
+	begun     bool  // an earlier driver had started it
 	shown     JobShown
 
 	phase     lifePhase
@@ -64,6 +65,8 @@ type lifeJob struct {
 	said      *ProcessSaid // of its end, by the present process
 	owes      bool         // a restart that is not in the journal
 	began     time.Time    // the present process
+	first     time.Time    // when the first process was started, of this driver or an earlier one
+	late      bool         // it has run longer than it may, and its process was killed
 	wait      time.Duration
 	at        time.Time // time of its restart
 	killAt    time.Time // when a cancelled process is killed
@@ -89,7 +92,9 @@ func (l *Life) Adopt(id string, s JobState) {
 	j := &lifeJob{id: id, number: jobNumber(id), spec: &s.Spec, state: s.State, why: s.Ended, step: uint64(s.Step),
 		restarts: s.Restarts, term: plantedAdopted(s.Term),
 		submitted: s.Submitted, ended: s.EndedAt, queued: max(s.Submitted, s.Resumed), phase: lifeQueued,
-		wait: startWait, slots: map[string]*lifeSlot{}}
+		first: started(s.Started),
+		wait:  startWait, slots: map[string]*lifeSlot{}}
+	j.begun = s.Term > 0
 	if l.jobs[id] = j; j.state == "" {
 		j.state = JobWaiting
 	}
@@ -110,6 +115,7 @@ type LifeRequest struct {
 	Read   string // read its files, until Done
 	Done   string
 	Prune  *LifePrune
+	Remove string // this job, which has ended
 	GiveUp uint64 // the client of this request has given up
 }
 
@@ -129,6 +135,8 @@ func (l *Life) onAsk(a *LifeRequest) {
 		}
 	case a.Prune != nil:
 		l.pruneNow(&pruning{to: a.From, keep: a.Prune.Keep, grace: a.Prune.Grace})
+	case a.Remove != "":
+		l.onRemove(a)
 	case a.GiveUp != 0:
 		l.onGiveUp(a.GiveUp)
 	}
@@ -201,7 +209,7 @@ func (l *Life) submitted(w *lifeEntry, ev *LifeWritten) {
 		for _, who := range j.cancels {
 			l.cancel(j, who)
 		}
-		l.takeTurn(j)
+		l.nextTurns()
 		return
 	}
 	l.notKept(j, ev.Why)
@@ -211,55 +219,15 @@ func (l *Life) submitted(w *lifeEntry, ev *LifeWritten) {
 	}
 }
 
-// takeTurn starts a job's process when the earlier ones of its pool have ended.
-func (l *Life) takeTurn(j *lifeJob) {
-	if j.phase != lifeQueued || j.cancelled || l.closing {
-		return
-	}
-	if o := l.before(j); plantedWaits(o != nil) {
-		j.why = "it waits for " + o.id + ", which is before it in pool " + j.spec.Pool
-		return
-	}
-	j.why = ""
-	l.start(j)
-}
-
-// before returns a job of the same pool whose turn comes before and that has not ended.
-func (l *Life) before(j *lifeJob) (first *lifeJob) {
-	if j.spec.Pool == "" {
-		return nil
-	}
-	for _, o := range l.live {
-		if o != j && o.spec.Pool == j.spec.Pool && o.queuedBefore(j) && (first == nil || o.queuedBefore(first)) {
-			first = o
-		}
-	}
-	return first
-}
-
-func (j *lifeJob) queuedBefore(o *lifeJob) bool {
-	return j.queued < o.queued || j.queued == o.queued && j.number < o.number
-}
-
-// nextTurns starts the jobs whose turn it is, after a job has ended.
-func (l *Life) nextTurns() {
-	var queued []*lifeJob
-	for _, j := range l.live {
-		if j.phase == lifeQueued {
-			queued = append(queued, j)
-		}
-	}
-	for _, j := range queued {
-		l.takeTurn(j)
-	}
-}
-
 // start journals the job's next process, which is started then.
 func (l *Life) start(j *lifeJob) {
 	if j.cancelled || l.closing {
 		return
 	}
 	j.phase, j.began, j.at, j.said = lifeNoting, l.now, time.Time{}, nil
+	if j.first.IsZero() {
+		j.first = l.now
+	}
 	j.term = plantedTerm(j.term + 1)
 	var records []Record
 	if j.owes {
@@ -311,7 +279,7 @@ func (l *Life) startLater(j *lifeJob, why string) {
 
 // due returns the time of the job's next timeout; zero is never.
 func (j *lifeJob) due() time.Time {
-	at := j.killAt
+	at := sooner(j.killAt, j.deadline())
 	if j.phase == lifePausing && !j.cancelled {
 		at = sooner(at, j.at)
 	}
@@ -329,6 +297,7 @@ func (l *Life) jobDue(j *lifeJob) {
 	if !j.killAt.IsZero() && !l.now.Before(j.killAt) {
 		l.kill(j, "it was cancelled and did not stop in time")
 	}
+	l.overdue(j)
 	l.readmitDue(j)
 }
 
@@ -397,8 +366,11 @@ func (l *Life) started(j *lifeJob) {
 	if strings.HasPrefix(j.why, startsSoon) {
 		j.why = ""
 	}
-	if j.cancelled || l.closing {
+	switch {
+	case j.cancelled || l.closing:
 		l.kill(j, "the job is cancelled")
+	case j.late:
+		l.kill(j, j.failure)
 	}
 }
 
@@ -420,6 +392,9 @@ func (l *Life) ended(j *lifeJob, e lifeEnd, how, words string) {
 		l.cfg.Restarts
 	if j.said != nil {
 		e.said, e.code, e.why = true, j.said.Code, j.said.Why
+		if j.late {
+			e.failure = "" // it has come to its end after all
+		}
 	}
 	plantedEnd(&e)
 	j.killAt = time.Time{}

@@ -30,6 +30,7 @@ type pruning struct {
 	to    uint64
 	keep  Keep
 	grace time.Duration
+	only  string   // this job, whatever is kept
 	due   []string // to remove
 	gone  []string
 	bytes int64
@@ -55,6 +56,11 @@ func (l *Life) beginPruning() {
 			unknown = append(unknown, id)
 		}
 	}
+	if l.prunes[0].only != "" {
+		l.prunes[0].due = []string{l.prunes[0].only}
+		l.forgetSome()
+		return
+	}
 	if l.prunes[0].keep.Bytes >= 0 && len(unknown) > 0 {
 		slices.Sort(unknown)
 		l.do(LifeCommand{Measure: unknown})
@@ -69,7 +75,7 @@ func (l *Life) onMeasured(sizes map[string]int64) {
 			j.bytes, j.sized = n, true
 		}
 	}
-	if len(l.prunes) > 0 {
+	if len(l.prunes) > 0 && l.prunes[0].only == "" {
 		l.choose()
 	}
 }

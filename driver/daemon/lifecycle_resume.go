@@ -1,6 +1,10 @@
 package daemon
 
-import "google.golang.org/grpc/codes"
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
 
 // onResume resumes a job that has failed or was cancelled, once the connection of its last
 // process has ended, which ends the runners of that process.
@@ -70,9 +74,10 @@ func (l *Life) resumed(w *lifeEntry, ev *LifeWritten) {
 	j.state, j.why, j.ended, j.restarts, j.owes, j.wait = JobWaiting, "", 0, 0, false, startWait
 	j.cancelled, j.kept, j.failure, j.said, j.commit, j.trouble = false, 0, "", nil, nil, ""
 	j.phase, j.queued, j.sized = lifeQueued, w.records[1].At, false
+	j.first, j.late, j.begun = time.Time{}, false, false
 	l.log(LogInfo, "job is resumed", "job", j.id)
 	l.do(LifeCommand{Renew: j.id})
 	l.enter(j)
 	l.reply(&LifeReply{To: w.to, Job: j.id})
-	l.takeTurn(j)
+	l.nextTurns()
 }

@@ -18,10 +18,11 @@ import (
 // command may have at=D, the time from the story's beginning on; jobs are named by their numbers. What is shown,
 // and when the driver wants to be woken, is left out of what is said.
 //
-//	life [finished=N]                 a driver, with jobs that have ended, a minute one after the other
+//	life [finished=N] [maxjobs=N]     a driver, with jobs that have ended, a minute one after the other
 //	journal applies | refuses | unknown | waits; answer applies | refuses | unknown    the oldest entry that waits
-//	submit; connect N; hangup N; exit N; cancel N; closing; tick
-//	resume N from=N [gone]; giveup N; read N from=N; done N
+//	submit [pool=P] [owner=U] [priority=N] [timeout=D]; connect N; hangup N; exit N; cancel N; closing; tick
+//	queue                             what each job waits for
+//	remove N from=N; resume N from=N [gone]; giveup N; read N from=N; done N
 //	prune from=N [count=N] [age=D] [bytes=N] [grace=D]; measured N=BYTES...; gone N... [bytes=N]
 func TestLifeStories(t *testing.T) {
 	datadriven.Walk(t, "testdata/life", func(t *testing.T, path string) {
@@ -78,7 +79,7 @@ func (s *lifeStory) begin() {
 		s.state.Apply(Record{Kind: JobSubmitted, Job: id, Spec: &JobSpec{Kind: "logistic"}, At: at})
 		s.state.Apply(Record{Kind: JobEnded, Job: id, State: JobFailed, At: at})
 	}
-	s.life = NewLife(LifeConfig{Restarts: 2, Keep: KeepAll}, s.state.Clone())
+	s.life = NewLife(LifeConfig{Restarts: 2, Keep: KeepAll, MaxJobs: s.Int("maxjobs", 0)}, s.state.Clone())
 	s.step(LifeEvent{Began: true})
 }
 
@@ -96,7 +97,16 @@ func (s *lifeStory) do() {
 	case "closing":
 		s.step(LifeEvent{Closing: true})
 	case "submit":
-		s.step(LifeEvent{Ask: &LifeRequest{From: from, Submit: &JobSpec{Kind: "logistic"}}})
+		s.step(LifeEvent{Ask: &LifeRequest{From: from, Submit: &JobSpec{Kind: "logistic", Pool: s.Text("pool", ""),
+			Owner: s.Text("owner", ""), Priority: int32(s.Int("priority", 0)), Timeout: s.Duration("timeout", 0)}}})
+	case "queue":
+		for _, j := range s.life.live {
+			if j.phase == lifeQueued {
+				fmt.Fprintf(&s.out, "job %d: %s\n", j.number, j.why)
+			}
+		}
+	case "remove":
+		s.step(LifeEvent{Ask: &LifeRequest{From: from, Remove: s.job()}})
 	case "connect":
 		incarnation := fmt.Sprintf("%s.%d", s.job(), s.state.Jobs[plan.JobID(s.job())].Term)
 		s.step(LifeEvent{Link: &LinkEvent{Job: s.job(), Link: 1, Connected: &LinkConnected{Incarnation: incarnation}}})

@@ -30,3 +30,6 @@ func plantedRemove(*Life, *lifeEntry)            {}
 func plantedHeld(held bool) bool                 { return held }
 func plantedDone(done bool) bool                 { return done }
 func plantedWritten(written bool) bool           { return written }
+func plantedFull(full bool) bool                 { return full }
+func plantedFair(c int) int                      { return c }
+func plantedDeadline(at time.Time) time.Time     { return at }

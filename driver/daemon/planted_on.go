@@ -116,3 +116,19 @@ func plantedHeld(held bool) bool { return held && !mutant.On(mutant.LifeReadersI
 func plantedDone(done bool) bool { return done && !mutant.On(mutant.LifeDoneResumed) }
 
 func plantedWritten(written bool) bool { return written || mutant.On(mutant.LifeEndUnwritten) }
+
+func plantedFull(full bool) bool { return full && !mutant.On(mutant.LifeMaxJobsIgnored) }
+
+func plantedFair(c int) int {
+	if mutant.On(mutant.LifeUnfair) {
+		return 0
+	}
+	return c
+}
+
+func plantedDeadline(at time.Time) time.Time {
+	if mutant.On(mutant.LifeTimeoutIgnored) {
+		return time.Time{}
+	}
+	return at
+}

@@ -77,3 +77,24 @@ func (d *Daemon) Prune(_ context.Context, req *wire.PruneRequest) (*wire.PruneRe
 	}
 	return &wire.PruneReply{Jobs: ids, Bytes: uint64(bytes)}, nil
 }
+
+// Remove removes a job that has ended.
+func (d *Daemon) Remove(ctx context.Context, req *wire.RemoveRequest) (*wire.PruneReply, error) {
+	w, err := d.jobs.find(req.Id)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.mayChange(ctx, w); err != nil {
+		return nil, err
+	}
+	r, err := d.jobs.ask(ctx, func(from uint64) LifeEvent {
+		return LifeEvent{Ask: &LifeRequest{From: from, Remove: req.Id}}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Jobs) == 0 {
+		return nil, status.Errorf(codes.InvalidArgument, "job %s is in use", req.Id)
+	}
+	return &wire.PruneReply{Jobs: r.Jobs, Bytes: uint64(r.Bytes)}, nil
+}

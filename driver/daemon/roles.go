@@ -44,6 +44,7 @@ var may = map[string][]trust.Role{
 	wire.Cluster_Submit_FullMethodName:            submitters,
 	wire.Cluster_Cancel_FullMethodName:            submitters,
 	wire.Cluster_Resume_FullMethodName:            submitters,
+	wire.Cluster_Remove_FullMethodName:            submitters,
 	wire.Cluster_Prune_FullMethodName:             admins,
 	wire.Cluster_Drain_FullMethodName:             admins,
 	wire.Cluster_CreateToken_FullMethodName:       admins,

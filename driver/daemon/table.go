@@ -50,7 +50,7 @@ type arrival struct {
 
 // openJobs takes over the jobs of the journal.
 func openJobs(d *Daemon, s State) *jobTable {
-	cfg := LifeConfig{Restarts: *d.cfg.Restarts, Keep: *d.cfg.Keep}
+	cfg := LifeConfig{Restarts: *d.cfg.Restarts, Keep: *d.cfg.Keep, MaxJobs: *d.cfg.MaxJobs}
 	t := &jobTable{d: d, life: NewLife(cfg, State{Last: s.Last}), list: map[string]*jobHandle{},
 		live: map[string]*jobHandle{}, asks: map[uint64]chan *LifeReply{}}
 	for id, j := range s.Jobs {
@@ -58,7 +58,7 @@ func openJobs(d *Daemon, s State) *jobTable {
 		info.State, info.Why, info.Step, info.SubmittedUnixNs, info.EndedUnixNs, info.Restarts = cmp.Or(j.State,
 			JobWaiting), j.Ended, uint64(j.Step), j.Submitted, j.EndedAt, j.Restarts
 		w := t.newWork(info, j.Spec.Token)
-		w.term, w.files, w.resumed = j.Term, j.Files, j.Resumed
+		w.term, w.files, w.resumed, w.started = j.Term, j.Files, j.Resumed, j.Started
 		if Over(info.State) {
 			close(w.ended)
 		}
@@ -70,7 +70,7 @@ func openJobs(d *Daemon, s State) *jobTable {
 // infoOf returns the description of a newly submitted job.
 func infoOf(id string, s *JobSpec) *wire.JobInfo {
 	return &wire.JobInfo{Id: id, Job: s.Kind, Args: s.Args, State: JobWaiting, Pool: s.Pool, Weight: s.Weight,
-		Program: s.program(), Owner: s.Owner}
+		Program: s.program(), Owner: s.Owner, Priority: s.Priority, TimeoutNs: int64(s.Timeout)}
 }
 
 // add enters a job that the journal has; t.mu is held, or the table is not shared yet.
@@ -78,7 +78,8 @@ func (t *jobTable) add(w *jobHandle) {
 	t.enter(w)
 	t.life.Adopt(w.info.Id, JobState{Spec: w.spec(), State: w.info.State, Ended: w.info.Why,
 		EndedAt: w.info.EndedUnixNs, Step: w.step(),
-		Restarts: w.info.Restarts, Term: w.term, Submitted: w.info.SubmittedUnixNs, Resumed: w.resumed})
+		Restarts: w.info.Restarts, Term: w.term, Submitted: w.info.SubmittedUnixNs, Resumed: w.resumed,
+		Started: w.started})
 }
 
 // enter adds a job to the table; t.mu is held.

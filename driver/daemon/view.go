@@ -20,6 +20,9 @@ type JobView struct {
 	Args      []string        `json:"args"`
 	Pool      string          `json:"pool,omitempty"`
 	Weight    uint32          `json:"weight,omitempty"`
+	Priority  int32           `json:"priority,omitempty"`
+	Timeout   float64         `json:"timeout_seconds,omitempty"`
+	Owner     string          `json:"owner,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
 }
 
@@ -27,7 +30,8 @@ type JobView struct {
 func ViewJob(i *wire.JobInfo) JobView {
 	v := JobView{ID: i.Id, Job: i.Job, State: i.State, Why: i.Why, Submitted: time.Unix(0, i.SubmittedUnixNs),
 		Step: i.Step, Restarts: i.Restarts, Args: i.Args,
-		Pool: i.Pool, Weight: i.Weight}
+		Pool: i.Pool, Weight: i.Weight, Priority: i.Priority, Timeout: time.Duration(i.TimeoutNs).Seconds(),
+		Owner: i.Owner}
 	if v.Args == nil {
 		v.Args = []string{}
 	}

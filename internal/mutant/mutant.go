@@ -150,6 +150,9 @@ const (
 	LifePauseShort        // the pause between starts does not grow
 	LifeCancelAwaited     // a cancelled process that goes on is not killed
 	LifePoolIgnored       // the jobs of a pool run together
+	LifeMaxJobsIgnored    // more jobs run than may
+	LifeUnfair            // who has many jobs running goes before who has few
+	LifeTimeoutIgnored    // a job runs longer than it may
 	LifeDirectoryShared   // a job is given a directory that is there
 	LifeUnfitAsked        // an unfit executor is asked for runners
 	LifeNeverLeftAlone    // an executor whose runners end is asked without a pause

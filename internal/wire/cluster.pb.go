@@ -1497,7 +1497,11 @@ type SubmitRequest struct {
 	Pool   string   `protobuf:"bytes,3,opt,name=pool,proto3" json:"pool,omitempty"`
 	Weight uint32   `protobuf:"varint,4,opt,name=weight,proto3" json:"weight,omitempty"`
 	// A program of the user's own, with its own flags and where it was submitted.
-	Program       *UserProgram `protobuf:"bytes,5,opt,name=program,proto3" json:"program,omitempty"`
+	Program *UserProgram `protobuf:"bytes,5,opt,name=program,proto3" json:"program,omitempty"`
+	// Of queued jobs the one of the highest is started first.
+	Priority int32 `protobuf:"varint,6,opt,name=priority,proto3" json:"priority,omitempty"`
+	// How long it may take from its first start on; 0 is no limit.
+	TimeoutNs     int64 `protobuf:"varint,7,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1565,6 +1569,20 @@ func (x *SubmitRequest) GetProgram() *UserProgram {
 		return x.Program
 	}
 	return nil
+}
+
+func (x *SubmitRequest) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *SubmitRequest) GetTimeoutNs() int64 {
+	if x != nil {
+		return x.TimeoutNs
+	}
+	return 0
 }
 
 // UserProgram is a program that is no bundled job.
@@ -1981,7 +1999,10 @@ type JobInfo struct {
 	Weight   uint32       `protobuf:"varint,12,opt,name=weight,proto3" json:"weight,omitempty"`
 	Program  *UserProgram `protobuf:"bytes,13,opt,name=program,proto3" json:"program,omitempty"`
 	// Who has submitted it.
-	Owner         string `protobuf:"bytes,14,opt,name=owner,proto3" json:"owner,omitempty"`
+	Owner string `protobuf:"bytes,14,opt,name=owner,proto3" json:"owner,omitempty"`
+	// As in SubmitRequest.
+	Priority      int32 `protobuf:"varint,15,opt,name=priority,proto3" json:"priority,omitempty"`
+	TimeoutNs     int64 `protobuf:"varint,16,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2112,6 +2133,20 @@ func (x *JobInfo) GetOwner() string {
 		return x.Owner
 	}
 	return ""
+}
+
+func (x *JobInfo) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *JobInfo) GetTimeoutNs() int64 {
+	if x != nil {
+		return x.TimeoutNs
+	}
+	return 0
 }
 
 type WatchRequest struct {
@@ -2780,6 +2815,50 @@ func (x *PruneRequest) GetKeep() *Keep {
 	return nil
 }
 
+type RemoveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveRequest) Reset() {
+	*x = RemoveRequest{}
+	mi := &file_cluster_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveRequest) ProtoMessage() {}
+
+func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
+func (*RemoveRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *RemoveRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
 type PruneReply struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Jobs  []string               `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
@@ -2791,7 +2870,7 @@ type PruneReply struct {
 
 func (x *PruneReply) Reset() {
 	*x = PruneReply{}
-	mi := &file_cluster_proto_msgTypes[41]
+	mi := &file_cluster_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2803,7 +2882,7 @@ func (x *PruneReply) String() string {
 func (*PruneReply) ProtoMessage() {}
 
 func (x *PruneReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[41]
+	mi := &file_cluster_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2816,7 +2895,7 @@ func (x *PruneReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneReply.ProtoReflect.Descriptor instead.
 func (*PruneReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{41}
+	return file_cluster_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PruneReply) GetJobs() []string {
@@ -2841,7 +2920,7 @@ type ExecutorsRequest struct {
 
 func (x *ExecutorsRequest) Reset() {
 	*x = ExecutorsRequest{}
-	mi := &file_cluster_proto_msgTypes[42]
+	mi := &file_cluster_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2853,7 +2932,7 @@ func (x *ExecutorsRequest) String() string {
 func (*ExecutorsRequest) ProtoMessage() {}
 
 func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[42]
+	mi := &file_cluster_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2866,7 +2945,7 @@ func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsRequest.ProtoReflect.Descriptor instead.
 func (*ExecutorsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{42}
+	return file_cluster_proto_rawDescGZIP(), []int{43}
 }
 
 type ExecutorsReply struct {
@@ -2878,7 +2957,7 @@ type ExecutorsReply struct {
 
 func (x *ExecutorsReply) Reset() {
 	*x = ExecutorsReply{}
-	mi := &file_cluster_proto_msgTypes[43]
+	mi := &file_cluster_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2890,7 +2969,7 @@ func (x *ExecutorsReply) String() string {
 func (*ExecutorsReply) ProtoMessage() {}
 
 func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[43]
+	mi := &file_cluster_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2903,7 +2982,7 @@ func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsReply.ProtoReflect.Descriptor instead.
 func (*ExecutorsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{43}
+	return file_cluster_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ExecutorsReply) GetExecutors() []*ExecutorInfo {
@@ -2931,7 +3010,7 @@ type ExecutorInfo struct {
 
 func (x *ExecutorInfo) Reset() {
 	*x = ExecutorInfo{}
-	mi := &file_cluster_proto_msgTypes[44]
+	mi := &file_cluster_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2943,7 +3022,7 @@ func (x *ExecutorInfo) String() string {
 func (*ExecutorInfo) ProtoMessage() {}
 
 func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[44]
+	mi := &file_cluster_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2956,7 +3035,7 @@ func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorInfo.ProtoReflect.Descriptor instead.
 func (*ExecutorInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{44}
+	return file_cluster_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ExecutorInfo) GetName() string {
@@ -3038,7 +3117,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_cluster_proto_msgTypes[45]
+	mi := &file_cluster_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3050,7 +3129,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[45]
+	mi := &file_cluster_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3063,7 +3142,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{45}
+	return file_cluster_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -3081,7 +3160,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_cluster_proto_msgTypes[46]
+	mi := &file_cluster_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3093,7 +3172,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[46]
+	mi := &file_cluster_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3106,7 +3185,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{46}
+	return file_cluster_proto_rawDescGZIP(), []int{47}
 }
 
 type BlockRequest struct {
@@ -3130,7 +3209,7 @@ type BlockRequest struct {
 
 func (x *BlockRequest) Reset() {
 	*x = BlockRequest{}
-	mi := &file_cluster_proto_msgTypes[47]
+	mi := &file_cluster_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3142,7 +3221,7 @@ func (x *BlockRequest) String() string {
 func (*BlockRequest) ProtoMessage() {}
 
 func (x *BlockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[47]
+	mi := &file_cluster_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3155,7 +3234,7 @@ func (x *BlockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRequest.ProtoReflect.Descriptor instead.
 func (*BlockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{47}
+	return file_cluster_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *BlockRequest) GetNode() uint32 {
@@ -3229,7 +3308,7 @@ type GiveReply struct {
 
 func (x *GiveReply) Reset() {
 	*x = GiveReply{}
-	mi := &file_cluster_proto_msgTypes[48]
+	mi := &file_cluster_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3241,7 +3320,7 @@ func (x *GiveReply) String() string {
 func (*GiveReply) ProtoMessage() {}
 
 func (x *GiveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[48]
+	mi := &file_cluster_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3254,7 +3333,7 @@ func (x *GiveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveReply.ProtoReflect.Descriptor instead.
 func (*GiveReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{48}
+	return file_cluster_proto_rawDescGZIP(), []int{49}
 }
 
 // BlockPart comes first; after it come raw pieces, as the raw codec has them.
@@ -3272,7 +3351,7 @@ type BlockPart struct {
 
 func (x *BlockPart) Reset() {
 	*x = BlockPart{}
-	mi := &file_cluster_proto_msgTypes[49]
+	mi := &file_cluster_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3284,7 +3363,7 @@ func (x *BlockPart) String() string {
 func (*BlockPart) ProtoMessage() {}
 
 func (x *BlockPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[49]
+	mi := &file_cluster_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3297,7 +3376,7 @@ func (x *BlockPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockPart.ProtoReflect.Descriptor instead.
 func (*BlockPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{49}
+	return file_cluster_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *BlockPart) GetMeta() []byte {
@@ -3336,7 +3415,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_cluster_proto_msgTypes[50]
+	mi := &file_cluster_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3348,7 +3427,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[50]
+	mi := &file_cluster_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3361,7 +3440,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{50}
+	return file_cluster_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *JoinRequest) GetSecret() string {
@@ -3395,7 +3474,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_cluster_proto_msgTypes[51]
+	mi := &file_cluster_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3407,7 +3486,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[51]
+	mi := &file_cluster_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3420,7 +3499,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{51}
+	return file_cluster_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RenewRequest) GetRequest() []byte {
@@ -3442,7 +3521,7 @@ type Certified struct {
 
 func (x *Certified) Reset() {
 	*x = Certified{}
-	mi := &file_cluster_proto_msgTypes[52]
+	mi := &file_cluster_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3454,7 +3533,7 @@ func (x *Certified) String() string {
 func (*Certified) ProtoMessage() {}
 
 func (x *Certified) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[52]
+	mi := &file_cluster_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3467,7 +3546,7 @@ func (x *Certified) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certified.ProtoReflect.Descriptor instead.
 func (*Certified) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{52}
+	return file_cluster_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Certified) GetChain() []byte {
@@ -3498,7 +3577,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_cluster_proto_msgTypes[53]
+	mi := &file_cluster_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3510,7 +3589,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[53]
+	mi := &file_cluster_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3523,7 +3602,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{53}
+	return file_cluster_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *CreateTokenRequest) GetRole() string {
@@ -3564,7 +3643,7 @@ type CreateTokenReply struct {
 
 func (x *CreateTokenReply) Reset() {
 	*x = CreateTokenReply{}
-	mi := &file_cluster_proto_msgTypes[54]
+	mi := &file_cluster_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3576,7 +3655,7 @@ func (x *CreateTokenReply) String() string {
 func (*CreateTokenReply) ProtoMessage() {}
 
 func (x *CreateTokenReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[54]
+	mi := &file_cluster_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3589,7 +3668,7 @@ func (x *CreateTokenReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenReply.ProtoReflect.Descriptor instead.
 func (*CreateTokenReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{54}
+	return file_cluster_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *CreateTokenReply) GetId() string {
@@ -3614,7 +3693,7 @@ type TokensRequest struct {
 
 func (x *TokensRequest) Reset() {
 	*x = TokensRequest{}
-	mi := &file_cluster_proto_msgTypes[55]
+	mi := &file_cluster_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3626,7 +3705,7 @@ func (x *TokensRequest) String() string {
 func (*TokensRequest) ProtoMessage() {}
 
 func (x *TokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[55]
+	mi := &file_cluster_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3639,7 +3718,7 @@ func (x *TokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokensRequest.ProtoReflect.Descriptor instead.
 func (*TokensRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{55}
+	return file_cluster_proto_rawDescGZIP(), []int{56}
 }
 
 type TokensReply struct {
@@ -3651,7 +3730,7 @@ type TokensReply struct {
 
 func (x *TokensReply) Reset() {
 	*x = TokensReply{}
-	mi := &file_cluster_proto_msgTypes[56]
+	mi := &file_cluster_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3663,7 +3742,7 @@ func (x *TokensReply) String() string {
 func (*TokensReply) ProtoMessage() {}
 
 func (x *TokensReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[56]
+	mi := &file_cluster_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3676,7 +3755,7 @@ func (x *TokensReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokensReply.ProtoReflect.Descriptor instead.
 func (*TokensReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{56}
+	return file_cluster_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *TokensReply) GetTokens() []*TokenInfo {
@@ -3703,7 +3782,7 @@ type TokenInfo struct {
 
 func (x *TokenInfo) Reset() {
 	*x = TokenInfo{}
-	mi := &file_cluster_proto_msgTypes[57]
+	mi := &file_cluster_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3715,7 +3794,7 @@ func (x *TokenInfo) String() string {
 func (*TokenInfo) ProtoMessage() {}
 
 func (x *TokenInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[57]
+	mi := &file_cluster_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3728,7 +3807,7 @@ func (x *TokenInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenInfo.ProtoReflect.Descriptor instead.
 func (*TokenInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{57}
+	return file_cluster_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *TokenInfo) GetId() string {
@@ -3789,7 +3868,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_cluster_proto_msgTypes[58]
+	mi := &file_cluster_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3801,7 +3880,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[58]
+	mi := &file_cluster_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3814,7 +3893,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{58}
+	return file_cluster_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RevokeTokenRequest) GetId() string {
@@ -3832,7 +3911,7 @@ type RevokeTokenReply struct {
 
 func (x *RevokeTokenReply) Reset() {
 	*x = RevokeTokenReply{}
-	mi := &file_cluster_proto_msgTypes[59]
+	mi := &file_cluster_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3844,7 +3923,7 @@ func (x *RevokeTokenReply) String() string {
 func (*RevokeTokenReply) ProtoMessage() {}
 
 func (x *RevokeTokenReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[59]
+	mi := &file_cluster_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3857,7 +3936,7 @@ func (x *RevokeTokenReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenReply.ProtoReflect.Descriptor instead.
 func (*RevokeTokenReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{59}
+	return file_cluster_proto_rawDescGZIP(), []int{60}
 }
 
 type CertificatesRequest struct {
@@ -3868,7 +3947,7 @@ type CertificatesRequest struct {
 
 func (x *CertificatesRequest) Reset() {
 	*x = CertificatesRequest{}
-	mi := &file_cluster_proto_msgTypes[60]
+	mi := &file_cluster_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3880,7 +3959,7 @@ func (x *CertificatesRequest) String() string {
 func (*CertificatesRequest) ProtoMessage() {}
 
 func (x *CertificatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[60]
+	mi := &file_cluster_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3893,7 +3972,7 @@ func (x *CertificatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificatesRequest.ProtoReflect.Descriptor instead.
 func (*CertificatesRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{60}
+	return file_cluster_proto_rawDescGZIP(), []int{61}
 }
 
 type CertificatesReply struct {
@@ -3905,7 +3984,7 @@ type CertificatesReply struct {
 
 func (x *CertificatesReply) Reset() {
 	*x = CertificatesReply{}
-	mi := &file_cluster_proto_msgTypes[61]
+	mi := &file_cluster_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3917,7 +3996,7 @@ func (x *CertificatesReply) String() string {
 func (*CertificatesReply) ProtoMessage() {}
 
 func (x *CertificatesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[61]
+	mi := &file_cluster_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3930,7 +4009,7 @@ func (x *CertificatesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificatesReply.ProtoReflect.Descriptor instead.
 func (*CertificatesReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{61}
+	return file_cluster_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *CertificatesReply) GetCertificates() []*CertificateInfo {
@@ -3955,7 +4034,7 @@ type CertificateInfo struct {
 
 func (x *CertificateInfo) Reset() {
 	*x = CertificateInfo{}
-	mi := &file_cluster_proto_msgTypes[62]
+	mi := &file_cluster_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3967,7 +4046,7 @@ func (x *CertificateInfo) String() string {
 func (*CertificateInfo) ProtoMessage() {}
 
 func (x *CertificateInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[62]
+	mi := &file_cluster_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3980,7 +4059,7 @@ func (x *CertificateInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateInfo.ProtoReflect.Descriptor instead.
 func (*CertificateInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{62}
+	return file_cluster_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CertificateInfo) GetSerial() string {
@@ -4028,7 +4107,7 @@ type RevokeCertificateRequest struct {
 
 func (x *RevokeCertificateRequest) Reset() {
 	*x = RevokeCertificateRequest{}
-	mi := &file_cluster_proto_msgTypes[63]
+	mi := &file_cluster_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4040,7 +4119,7 @@ func (x *RevokeCertificateRequest) String() string {
 func (*RevokeCertificateRequest) ProtoMessage() {}
 
 func (x *RevokeCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[63]
+	mi := &file_cluster_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4053,7 +4132,7 @@ func (x *RevokeCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeCertificateRequest.ProtoReflect.Descriptor instead.
 func (*RevokeCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{63}
+	return file_cluster_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RevokeCertificateRequest) GetWhich() string {
@@ -4072,7 +4151,7 @@ type RevokeCertificateReply struct {
 
 func (x *RevokeCertificateReply) Reset() {
 	*x = RevokeCertificateReply{}
-	mi := &file_cluster_proto_msgTypes[64]
+	mi := &file_cluster_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4084,7 +4163,7 @@ func (x *RevokeCertificateReply) String() string {
 func (*RevokeCertificateReply) ProtoMessage() {}
 
 func (x *RevokeCertificateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[64]
+	mi := &file_cluster_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4097,7 +4176,7 @@ func (x *RevokeCertificateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeCertificateReply.ProtoReflect.Descriptor instead.
 func (*RevokeCertificateReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{64}
+	return file_cluster_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *RevokeCertificateReply) GetRevoked() []*CertificateInfo {
@@ -4119,7 +4198,7 @@ type ChangeAuthorityRequest struct {
 
 func (x *ChangeAuthorityRequest) Reset() {
 	*x = ChangeAuthorityRequest{}
-	mi := &file_cluster_proto_msgTypes[65]
+	mi := &file_cluster_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4131,7 +4210,7 @@ func (x *ChangeAuthorityRequest) String() string {
 func (*ChangeAuthorityRequest) ProtoMessage() {}
 
 func (x *ChangeAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[65]
+	mi := &file_cluster_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4144,7 +4223,7 @@ func (x *ChangeAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*ChangeAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{65}
+	return file_cluster_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ChangeAuthorityRequest) GetRetire() bool {
@@ -4171,7 +4250,7 @@ type ChangeAuthorityReply struct {
 
 func (x *ChangeAuthorityReply) Reset() {
 	*x = ChangeAuthorityReply{}
-	mi := &file_cluster_proto_msgTypes[66]
+	mi := &file_cluster_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4183,7 +4262,7 @@ func (x *ChangeAuthorityReply) String() string {
 func (*ChangeAuthorityReply) ProtoMessage() {}
 
 func (x *ChangeAuthorityReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[66]
+	mi := &file_cluster_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4196,7 +4275,7 @@ func (x *ChangeAuthorityReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAuthorityReply.ProtoReflect.Descriptor instead.
 func (*ChangeAuthorityReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{66}
+	return file_cluster_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ChangeAuthorityReply) GetAuthorities() []string {
@@ -4307,13 +4386,16 @@ const file_cluster_proto_rawDesc = "" +
 	"\n" +
 	"mismatched\x18\r \x01(\x04R\n" +
 	"mismatched\x12!\n" +
-	"\fdropped_rows\x18\x0e \x01(\x04R\vdroppedRows\"\x95\x01\n" +
+	"\fdropped_rows\x18\x0e \x01(\x04R\vdroppedRows\"\xd0\x01\n" +
 	"\rSubmitRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12\x12\n" +
 	"\x04pool\x18\x03 \x01(\tR\x04pool\x12\x16\n" +
 	"\x06weight\x18\x04 \x01(\rR\x06weight\x122\n" +
-	"\aprogram\x18\x05 \x01(\v2\x18.volley.wire.UserProgramR\aprogram\"c\n" +
+	"\aprogram\x18\x05 \x01(\v2\x18.volley.wire.UserProgramR\aprogram\x12\x1a\n" +
+	"\bpriority\x18\x06 \x01(\x05R\bpriority\x12\x1d\n" +
+	"\n" +
+	"timeout_ns\x18\a \x01(\x03R\ttimeoutNs\"c\n" +
 	"\vUserProgram\x12\x16\n" +
 	"\x06signed\x18\x04 \x01(\fR\x06signed\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x12\n" +
@@ -4334,7 +4416,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05brief\x18\x02 \x01(\bR\x05brief\"5\n" +
 	"\tJobsReply\x12(\n" +
-	"\x04jobs\x18\x01 \x03(\v2\x14.volley.wire.JobInfoR\x04jobs\"\xf5\x02\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x14.volley.wire.JobInfoR\x04jobs\"\xb0\x03\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x14\n" +
@@ -4350,7 +4432,10 @@ const file_cluster_proto_rawDesc = "" +
 	"\x04pool\x18\v \x01(\tR\x04pool\x12\x16\n" +
 	"\x06weight\x18\f \x01(\rR\x06weight\x122\n" +
 	"\aprogram\x18\r \x01(\v2\x18.volley.wire.UserProgramR\aprogram\x12\x14\n" +
-	"\x05owner\x18\x0e \x01(\tR\x05owner\"b\n" +
+	"\x05owner\x18\x0e \x01(\tR\x05owner\x12\x1a\n" +
+	"\bpriority\x18\x0f \x01(\x05R\bpriority\x12\x1d\n" +
+	"\n" +
+	"timeout_ns\x18\x10 \x01(\x03R\ttimeoutNs\"b\n" +
 	"\fWatchRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x16\n" +
@@ -4390,7 +4475,9 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06age_ns\x18\x02 \x01(\x03R\x05ageNs\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"5\n" +
 	"\fPruneRequest\x12%\n" +
-	"\x04keep\x18\x01 \x01(\v2\x11.volley.wire.KeepR\x04keep\"6\n" +
+	"\x04keep\x18\x01 \x01(\v2\x11.volley.wire.KeepR\x04keep\"\x1f\n" +
+	"\rRemoveRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"6\n" +
 	"\n" +
 	"PruneReply\x12\x12\n" +
 	"\x04jobs\x18\x01 \x03(\tR\x04jobs\x12\x14\n" +
@@ -4481,7 +4568,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06retire\x18\x01 \x01(\bR\x06retire\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\"8\n" +
 	"\x14ChangeAuthorityReply\x12 \n" +
-	"\vauthorities\x18\x01 \x03(\tR\vauthorities2\xe0\f\n" +
+	"\vauthorities\x18\x01 \x03(\tR\vauthorities2\x9f\r\n" +
 	"\aCluster\x12@\n" +
 	"\x05Serve\x12\x19.volley.wire.FromExecutor\x1a\x18.volley.wire.ForExecutor(\x010\x01\x128\n" +
 	"\x04Logs\x12\x16.volley.wire.RunnerLog\x1a\x16.volley.wire.LogsReply(\x01\x125\n" +
@@ -4496,7 +4583,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\x03End\x12\x17.volley.wire.EndRequest\x1a\x15.volley.wire.EndReply\x12>\n" +
 	"\x06Cancel\x12\x1a.volley.wire.CancelRequest\x1a\x18.volley.wire.CancelReply\x12>\n" +
 	"\x06Resume\x12\x1a.volley.wire.ResumeRequest\x1a\x18.volley.wire.ResumeReply\x12;\n" +
-	"\x05Prune\x12\x19.volley.wire.PruneRequest\x1a\x17.volley.wire.PruneReply\x12G\n" +
+	"\x05Prune\x12\x19.volley.wire.PruneRequest\x1a\x17.volley.wire.PruneReply\x12=\n" +
+	"\x06Remove\x12\x1a.volley.wire.RemoveRequest\x1a\x17.volley.wire.PruneReply\x12G\n" +
 	"\tExecutors\x12\x1d.volley.wire.ExecutorsRequest\x1a\x1b.volley.wire.ExecutorsReply\x12;\n" +
 	"\x05Drain\x12\x19.volley.wire.DrainRequest\x1a\x17.volley.wire.DrainReply\x128\n" +
 	"\x04Join\x12\x18.volley.wire.JoinRequest\x1a\x16.volley.wire.Certified\x12:\n" +
@@ -4525,7 +4613,7 @@ func file_cluster_proto_rawDescGZIP() []byte {
 	return file_cluster_proto_rawDescData
 }
 
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
 var file_cluster_proto_goTypes = []any{
 	(*Hello)(nil),                    // 0: volley.wire.Hello
 	(*Welcome)(nil),                  // 1: volley.wire.Welcome
@@ -4568,37 +4656,38 @@ var file_cluster_proto_goTypes = []any{
 	(*ResumeReply)(nil),              // 38: volley.wire.ResumeReply
 	(*Keep)(nil),                     // 39: volley.wire.Keep
 	(*PruneRequest)(nil),             // 40: volley.wire.PruneRequest
-	(*PruneReply)(nil),               // 41: volley.wire.PruneReply
-	(*ExecutorsRequest)(nil),         // 42: volley.wire.ExecutorsRequest
-	(*ExecutorsReply)(nil),           // 43: volley.wire.ExecutorsReply
-	(*ExecutorInfo)(nil),             // 44: volley.wire.ExecutorInfo
-	(*DrainRequest)(nil),             // 45: volley.wire.DrainRequest
-	(*DrainReply)(nil),               // 46: volley.wire.DrainReply
-	(*BlockRequest)(nil),             // 47: volley.wire.BlockRequest
-	(*GiveReply)(nil),                // 48: volley.wire.GiveReply
-	(*BlockPart)(nil),                // 49: volley.wire.BlockPart
-	(*JoinRequest)(nil),              // 50: volley.wire.JoinRequest
-	(*RenewRequest)(nil),             // 51: volley.wire.RenewRequest
-	(*Certified)(nil),                // 52: volley.wire.Certified
-	(*CreateTokenRequest)(nil),       // 53: volley.wire.CreateTokenRequest
-	(*CreateTokenReply)(nil),         // 54: volley.wire.CreateTokenReply
-	(*TokensRequest)(nil),            // 55: volley.wire.TokensRequest
-	(*TokensReply)(nil),              // 56: volley.wire.TokensReply
-	(*TokenInfo)(nil),                // 57: volley.wire.TokenInfo
-	(*RevokeTokenRequest)(nil),       // 58: volley.wire.RevokeTokenRequest
-	(*RevokeTokenReply)(nil),         // 59: volley.wire.RevokeTokenReply
-	(*CertificatesRequest)(nil),      // 60: volley.wire.CertificatesRequest
-	(*CertificatesReply)(nil),        // 61: volley.wire.CertificatesReply
-	(*CertificateInfo)(nil),          // 62: volley.wire.CertificateInfo
-	(*RevokeCertificateRequest)(nil), // 63: volley.wire.RevokeCertificateRequest
-	(*RevokeCertificateReply)(nil),   // 64: volley.wire.RevokeCertificateReply
-	(*ChangeAuthorityRequest)(nil),   // 65: volley.wire.ChangeAuthorityRequest
-	(*ChangeAuthorityReply)(nil),     // 66: volley.wire.ChangeAuthorityReply
-	nil,                              // 67: volley.wire.Hello.LabelsEntry
-	nil,                              // 68: volley.wire.ExecutorInfo.LabelsEntry
+	(*RemoveRequest)(nil),            // 41: volley.wire.RemoveRequest
+	(*PruneReply)(nil),               // 42: volley.wire.PruneReply
+	(*ExecutorsRequest)(nil),         // 43: volley.wire.ExecutorsRequest
+	(*ExecutorsReply)(nil),           // 44: volley.wire.ExecutorsReply
+	(*ExecutorInfo)(nil),             // 45: volley.wire.ExecutorInfo
+	(*DrainRequest)(nil),             // 46: volley.wire.DrainRequest
+	(*DrainReply)(nil),               // 47: volley.wire.DrainReply
+	(*BlockRequest)(nil),             // 48: volley.wire.BlockRequest
+	(*GiveReply)(nil),                // 49: volley.wire.GiveReply
+	(*BlockPart)(nil),                // 50: volley.wire.BlockPart
+	(*JoinRequest)(nil),              // 51: volley.wire.JoinRequest
+	(*RenewRequest)(nil),             // 52: volley.wire.RenewRequest
+	(*Certified)(nil),                // 53: volley.wire.Certified
+	(*CreateTokenRequest)(nil),       // 54: volley.wire.CreateTokenRequest
+	(*CreateTokenReply)(nil),         // 55: volley.wire.CreateTokenReply
+	(*TokensRequest)(nil),            // 56: volley.wire.TokensRequest
+	(*TokensReply)(nil),              // 57: volley.wire.TokensReply
+	(*TokenInfo)(nil),                // 58: volley.wire.TokenInfo
+	(*RevokeTokenRequest)(nil),       // 59: volley.wire.RevokeTokenRequest
+	(*RevokeTokenReply)(nil),         // 60: volley.wire.RevokeTokenReply
+	(*CertificatesRequest)(nil),      // 61: volley.wire.CertificatesRequest
+	(*CertificatesReply)(nil),        // 62: volley.wire.CertificatesReply
+	(*CertificateInfo)(nil),          // 63: volley.wire.CertificateInfo
+	(*RevokeCertificateRequest)(nil), // 64: volley.wire.RevokeCertificateRequest
+	(*RevokeCertificateReply)(nil),   // 65: volley.wire.RevokeCertificateReply
+	(*ChangeAuthorityRequest)(nil),   // 66: volley.wire.ChangeAuthorityRequest
+	(*ChangeAuthorityReply)(nil),     // 67: volley.wire.ChangeAuthorityReply
+	nil,                              // 68: volley.wire.Hello.LabelsEntry
+	nil,                              // 69: volley.wire.ExecutorInfo.LabelsEntry
 }
 var file_cluster_proto_depIdxs = []int32{
-	67, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
+	68, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
 	19, // 1: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
 	0,  // 2: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
 	2,  // 3: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
@@ -4614,25 +4703,25 @@ var file_cluster_proto_depIdxs = []int32{
 	0,  // 13: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
 	5,  // 14: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
 	17, // 15: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
-	45, // 16: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
+	46, // 16: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
 	2,  // 17: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
 	15, // 18: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
 	14, // 19: volley.wire.FromJob.trouble:type_name -> volley.wire.Trouble
 	1,  // 20: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
 	5,  // 21: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
 	4,  // 22: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
-	45, // 23: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
+	46, // 23: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
 	19, // 24: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
 	27, // 25: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
 	19, // 26: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
 	27, // 27: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
 	34, // 28: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
 	39, // 29: volley.wire.PruneRequest.keep:type_name -> volley.wire.Keep
-	44, // 30: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
-	68, // 31: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
-	57, // 32: volley.wire.TokensReply.tokens:type_name -> volley.wire.TokenInfo
-	62, // 33: volley.wire.CertificatesReply.certificates:type_name -> volley.wire.CertificateInfo
-	62, // 34: volley.wire.RevokeCertificateReply.revoked:type_name -> volley.wire.CertificateInfo
+	45, // 30: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
+	69, // 31: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
+	58, // 32: volley.wire.TokensReply.tokens:type_name -> volley.wire.TokenInfo
+	63, // 33: volley.wire.CertificatesReply.certificates:type_name -> volley.wire.CertificateInfo
+	63, // 34: volley.wire.RevokeCertificateReply.revoked:type_name -> volley.wire.CertificateInfo
 	6,  // 35: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
 	8,  // 36: volley.wire.Cluster.Logs:input_type -> volley.wire.RunnerLog
 	13, // 37: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
@@ -4647,48 +4736,50 @@ var file_cluster_proto_depIdxs = []int32{
 	35, // 46: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
 	37, // 47: volley.wire.Cluster.Resume:input_type -> volley.wire.ResumeRequest
 	40, // 48: volley.wire.Cluster.Prune:input_type -> volley.wire.PruneRequest
-	42, // 49: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
-	45, // 50: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
-	50, // 51: volley.wire.Cluster.Join:input_type -> volley.wire.JoinRequest
-	51, // 52: volley.wire.Cluster.Renew:input_type -> volley.wire.RenewRequest
-	53, // 53: volley.wire.Cluster.CreateToken:input_type -> volley.wire.CreateTokenRequest
-	55, // 54: volley.wire.Cluster.Tokens:input_type -> volley.wire.TokensRequest
-	58, // 55: volley.wire.Cluster.RevokeToken:input_type -> volley.wire.RevokeTokenRequest
-	60, // 56: volley.wire.Cluster.Certificates:input_type -> volley.wire.CertificatesRequest
-	63, // 57: volley.wire.Cluster.RevokeCertificate:input_type -> volley.wire.RevokeCertificateRequest
-	65, // 58: volley.wire.Cluster.ChangeAuthority:input_type -> volley.wire.ChangeAuthorityRequest
-	47, // 59: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
-	49, // 60: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
-	0,  // 61: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
-	10, // 62: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
-	9,  // 63: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
-	16, // 64: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
-	21, // 65: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
-	23, // 66: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
-	22, // 67: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
-	24, // 68: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
-	26, // 69: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
-	29, // 70: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
-	31, // 71: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
-	33, // 72: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
-	36, // 73: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
-	38, // 74: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
-	41, // 75: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
-	43, // 76: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
-	46, // 77: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
-	52, // 78: volley.wire.Cluster.Join:output_type -> volley.wire.Certified
-	52, // 79: volley.wire.Cluster.Renew:output_type -> volley.wire.Certified
-	54, // 80: volley.wire.Cluster.CreateToken:output_type -> volley.wire.CreateTokenReply
-	56, // 81: volley.wire.Cluster.Tokens:output_type -> volley.wire.TokensReply
-	59, // 82: volley.wire.Cluster.RevokeToken:output_type -> volley.wire.RevokeTokenReply
-	61, // 83: volley.wire.Cluster.Certificates:output_type -> volley.wire.CertificatesReply
-	64, // 84: volley.wire.Cluster.RevokeCertificate:output_type -> volley.wire.RevokeCertificateReply
-	66, // 85: volley.wire.Cluster.ChangeAuthority:output_type -> volley.wire.ChangeAuthorityReply
-	49, // 86: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
-	48, // 87: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
-	0,  // 88: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
-	62, // [62:89] is the sub-list for method output_type
-	35, // [35:62] is the sub-list for method input_type
+	41, // 49: volley.wire.Cluster.Remove:input_type -> volley.wire.RemoveRequest
+	43, // 50: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
+	46, // 51: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
+	51, // 52: volley.wire.Cluster.Join:input_type -> volley.wire.JoinRequest
+	52, // 53: volley.wire.Cluster.Renew:input_type -> volley.wire.RenewRequest
+	54, // 54: volley.wire.Cluster.CreateToken:input_type -> volley.wire.CreateTokenRequest
+	56, // 55: volley.wire.Cluster.Tokens:input_type -> volley.wire.TokensRequest
+	59, // 56: volley.wire.Cluster.RevokeToken:input_type -> volley.wire.RevokeTokenRequest
+	61, // 57: volley.wire.Cluster.Certificates:input_type -> volley.wire.CertificatesRequest
+	64, // 58: volley.wire.Cluster.RevokeCertificate:input_type -> volley.wire.RevokeCertificateRequest
+	66, // 59: volley.wire.Cluster.ChangeAuthority:input_type -> volley.wire.ChangeAuthorityRequest
+	48, // 60: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
+	50, // 61: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
+	0,  // 62: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
+	10, // 63: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
+	9,  // 64: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
+	16, // 65: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
+	21, // 66: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
+	23, // 67: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
+	22, // 68: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
+	24, // 69: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
+	26, // 70: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
+	29, // 71: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
+	31, // 72: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
+	33, // 73: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
+	36, // 74: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
+	38, // 75: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
+	42, // 76: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
+	42, // 77: volley.wire.Cluster.Remove:output_type -> volley.wire.PruneReply
+	44, // 78: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
+	47, // 79: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
+	53, // 80: volley.wire.Cluster.Join:output_type -> volley.wire.Certified
+	53, // 81: volley.wire.Cluster.Renew:output_type -> volley.wire.Certified
+	55, // 82: volley.wire.Cluster.CreateToken:output_type -> volley.wire.CreateTokenReply
+	57, // 83: volley.wire.Cluster.Tokens:output_type -> volley.wire.TokensReply
+	60, // 84: volley.wire.Cluster.RevokeToken:output_type -> volley.wire.RevokeTokenReply
+	62, // 85: volley.wire.Cluster.Certificates:output_type -> volley.wire.CertificatesReply
+	65, // 86: volley.wire.Cluster.RevokeCertificate:output_type -> volley.wire.RevokeCertificateReply
+	67, // 87: volley.wire.Cluster.ChangeAuthority:output_type -> volley.wire.ChangeAuthorityReply
+	50, // 88: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
+	49, // 89: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
+	0,  // 90: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
+	63, // [63:91] is the sub-list for method output_type
+	35, // [35:63] is the sub-list for method input_type
 	35, // [35:35] is the sub-list for extension type_name
 	35, // [35:35] is the sub-list for extension extendee
 	0,  // [0:35] is the sub-list for field type_name
@@ -4736,7 +4827,7 @@ func file_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   69,
+			NumMessages:   70,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

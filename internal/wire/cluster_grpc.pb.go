@@ -35,6 +35,7 @@ const (
 	Cluster_Cancel_FullMethodName            = "/volley.wire.Cluster/Cancel"
 	Cluster_Resume_FullMethodName            = "/volley.wire.Cluster/Resume"
 	Cluster_Prune_FullMethodName             = "/volley.wire.Cluster/Prune"
+	Cluster_Remove_FullMethodName            = "/volley.wire.Cluster/Remove"
 	Cluster_Executors_FullMethodName         = "/volley.wire.Cluster/Executors"
 	Cluster_Drain_FullMethodName             = "/volley.wire.Cluster/Drain"
 	Cluster_Join_FullMethodName              = "/volley.wire.Cluster/Join"
@@ -82,6 +83,8 @@ type ClusterClient interface {
 	Resume(ctx context.Context, in *ResumeRequest, opts ...grpc.CallOption) (*ResumeReply, error)
 	// Prune removes jobs that have ended.
 	Prune(ctx context.Context, in *PruneRequest, opts ...grpc.CallOption) (*PruneReply, error)
+	// Remove removes a job that has ended.
+	Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*PruneReply, error)
 	// Executors lists executors.
 	Executors(ctx context.Context, in *ExecutorsRequest, opts ...grpc.CallOption) (*ExecutorsReply, error)
 	// Drain moves an executor's packs elsewhere and gives it no more work.
@@ -288,6 +291,16 @@ func (c *clusterClient) Prune(ctx context.Context, in *PruneRequest, opts ...grp
 	return out, nil
 }
 
+func (c *clusterClient) Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*PruneReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PruneReply)
+	err := c.cc.Invoke(ctx, Cluster_Remove_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *clusterClient) Executors(ctx context.Context, in *ExecutorsRequest, opts ...grpc.CallOption) (*ExecutorsReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ExecutorsReply)
@@ -423,6 +436,8 @@ type ClusterServer interface {
 	Resume(context.Context, *ResumeRequest) (*ResumeReply, error)
 	// Prune removes jobs that have ended.
 	Prune(context.Context, *PruneRequest) (*PruneReply, error)
+	// Remove removes a job that has ended.
+	Remove(context.Context, *RemoveRequest) (*PruneReply, error)
 	// Executors lists executors.
 	Executors(context.Context, *ExecutorsRequest) (*ExecutorsReply, error)
 	// Drain moves an executor's packs elsewhere and gives it no more work.
@@ -491,6 +506,9 @@ func (UnimplementedClusterServer) Resume(context.Context, *ResumeRequest) (*Resu
 }
 func (UnimplementedClusterServer) Prune(context.Context, *PruneRequest) (*PruneReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Prune not implemented")
+}
+func (UnimplementedClusterServer) Remove(context.Context, *RemoveRequest) (*PruneReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Remove not implemented")
 }
 func (UnimplementedClusterServer) Executors(context.Context, *ExecutorsRequest) (*ExecutorsReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Executors not implemented")
@@ -730,6 +748,24 @@ func _Cluster_Prune_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Cluster_Remove_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Remove(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Remove_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Remove(ctx, req.(*RemoveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Cluster_Executors_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ExecutorsRequest)
 	if err := dec(in); err != nil {
@@ -944,6 +980,10 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Prune",
 			Handler:    _Cluster_Prune_Handler,
+		},
+		{
+			MethodName: "Remove",
+			Handler:    _Cluster_Remove_Handler,
 		},
 		{
 			MethodName: "Executors",

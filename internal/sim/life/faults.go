@@ -62,6 +62,10 @@ func (s *world) submit() {
 	if s.rng.IntN(5) < 2 {
 		spec.Pool = "p"
 	}
+	spec.Owner, spec.Priority = []string{"a", "b"}[s.rng.IntN(2)], int32(s.rng.IntN(5)/4)
+	if s.rng.IntN(4) == 0 {
+		spec.Timeout = s.ms(500, 20_000)
+	}
 	w := &work{need: s.between(1, 120), rotten: s.rng.IntN(2) == 0}
 	if s.law.long || s.rng.IntN(3) == 0 {
 		w.need = s.between(1000, 2500)

@@ -117,6 +117,9 @@ func (s *world) draw() {
 	if s.rng.IntN(3) == 0 {
 		s.dirs[fmt.Sprintf("job-%06d", s.between(1, 4))] = false // of a submission that could not be kept
 	}
+	if s.rng.IntN(2) == 0 {
+		s.cfg.MaxJobs = s.between(1, 4)
+	}
 	for i := range s.between(1, 4) {
 		s.execs = append(s.execs, &exec{s: s, name: fmt.Sprintf("e%d", i), runners: map[string]uint64{}})
 	}

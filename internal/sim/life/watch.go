@@ -30,6 +30,9 @@ type truth struct {
 	down     bool    // its process was killed since the driver goes down
 
 	began     time.Time // the last process, when it was to be written down
+	first     time.Time // the first one, since it was submitted or resumed
+	occupies  bool      // it was started by the present driver, and has not ended
+	begun     bool      // it was started by an earlier one
 	wait      time.Duration
 	notBefore time.Time
 	acked     plan.StepID // the last step that is durable for sure
@@ -84,6 +87,11 @@ func (w *watch) restarted() {
 		t.known, t.wordless, t.shown = ok, j.Restarts, daemon.JobShown{}
 		t.wait, t.notBefore, t.told, t.never, t.hopeless, t.down, t.last, t.unkept = pause, time.Time{}, nil, false,
 			false, false, 0, false
+		t.occupies, t.begun = false, ok && j.Term > 0
+		t.first = time.Time{}
+		if ok && j.Started != 0 {
+			t.first = time.Unix(0, j.Started)
+		}
 		if t.readers = 0; ok && j.State != "" { // it may not have been told of
 			t.announced, t.over = j.State, j.EndedAt
 		}
@@ -207,6 +215,7 @@ func (w *watch) writing(c *daemon.LifeWrite) {
 			if t.began = time.Unix(0, r.At); t.began.Before(t.notBefore) {
 				w.s.violate("life.pause", "%s is started again %v early", t.id, t.notBefore.Sub(t.began))
 			}
+			w.admits(t)
 		case daemon.JobSubmitted:
 			if !w.s.dirs[t.id] {
 				w.s.violate("life.kept", "%s has a directory that is another's", t.id)
@@ -284,7 +293,8 @@ func (w *watch) ended(c *daemon.LifeOver) {
 	if why := t.unlike(state, s.cfg.Restarts); why != "" {
 		s.violate("life.end", "%s is %s: %s", c.Job, state, why)
 	}
-	if state == daemon.JobFailed && t.told == nil && !t.never && !t.hopeless && t.wordless <= s.cfg.Restarts {
+	late := j.Spec.Timeout > 0 && !t.first.IsZero() && !s.now().Before(t.first.Add(j.Spec.Timeout))
+	if state == daemon.JobFailed && t.told == nil && !t.never && !t.hopeless && !late && t.wordless <= s.cfg.Restarts {
 		s.violate("life.restarts", "%s has failed after %d ends without a word", c.Job, t.wordless)
 	}
 	if p := t.present(); p != nil && p.alive && p.run == s.run {
@@ -294,6 +304,7 @@ func (w *watch) ended(c *daemon.LifeOver) {
 		s.violate("life.committed", "%s has ended at step %d, and the journal is at %d", c.Job, t.last, j.Step)
 	}
 	t.announced, t.over, t.resumed = state, t.shown.Ended, false
+	t.occupies = false
 }
 
 // unlike returns what is wrong with a state that a job is said to have ended in.
@@ -321,6 +332,7 @@ func (w *watch) renewed(job string) {
 	}
 	t.announced, t.resumed, t.cancelled, t.told, t.never, t.hopeless = "", false, false, nil, false, false
 	t.wordless, t.wait, t.notBefore, t.last = 0, pause, time.Time{}, 0
+	t.first, t.occupies, t.begun = time.Time{}, false, false
 }
 
 // mustDie looks that a cancelled process does not live on.
