@@ -37,8 +37,11 @@ const driversFile = "drivers"
 func findDriver(flag string) (target, error) {
 	joined := joinedClusters()
 	switch {
-	case flag == "" && wire.Gone(wire.DefaultDriver()) && len(joined) == 1:
+	case flag == "" && len(joined) == 1 && !wire.Served(wire.DefaultDriver()):
 		return openCluster(joined[0], "")
+	case flag == "" && len(joined) > 1 && !wire.Served(wire.DefaultDriver()):
+		return target{}, fault.Newf(fault.Usage, "find", "the driver", "this user has none, and has joined %s",
+			strings.Join(joined, ", ")).WithHint("say which: --driver NAME")
 	case flag == "" || flag == local:
 		return target{addr: wire.DefaultDriver()}, nil
 	case slices.Contains(joined, flag):

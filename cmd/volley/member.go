@@ -17,20 +17,22 @@ import (
 // member decides which driver an executor works for, and gives it its name and certificate: what it has in its data
 // directory, or what a token gets it.
 func member(c *cobra.Command, cfg *executord.Config, join string) error {
-	dir := filepath.Join(cfg.DataDir, "trust")
-	if cfg.Name == "" {
-		host, _ := os.Hostname()
-		cfg.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
-	}
-	if !trust.HasIdentity(dir) {
-		if join == "" {
-			return nil
+	if _, socket := wire.SocketPath(cfg.Driver); socket {
+		if join != "" {
+			return usage(c, "join", "at a socket there is nothing to join")
 		}
+		return named(cfg)
+	}
+	dir, err := identityDir(c, cfg)
+	if err != nil {
+		return err
+	}
+	if join != "" {
 		if err := joinAs(c, cfg.Name, dir, join); err != nil {
 			return err
 		}
 	}
-	if _, socket := wire.SocketPath(cfg.Driver); socket {
+	if !trust.HasIdentity(dir) {
 		return nil
 	}
 	id, err := trust.OpenIdentity(dir)
@@ -39,11 +41,7 @@ func member(c *cobra.Command, cfg *executord.Config, join string) error {
 	}
 	if time.Now().After(id.Expires()) {
 		return fault.Newf(fault.Unauthorized, "use the certificate in", dir, "it has expired, on %s",
-			id.Expires().Format(time.DateTime)).WithHint("remove it, and join with a new token")
-	}
-	if c.Flags().Changed("name") && cfg.Name != id.Name().ID {
-		return fault.Newf(fault.Usage, "use", "--name", "the certificate in %s is executor %s's", dir, id.Name().ID).
-			WithHint("leave it out, or take another --data-dir")
+			id.Expires().Format(time.DateTime)).WithHint("join again: --join TOKEN")
 	}
 	cfg.Name, cfg.Party = id.Name().ID, wire.Party{ID: id}
 	if cfg.Driver == "" {
@@ -57,7 +55,43 @@ func member(c *cobra.Command, cfg *executord.Config, join string) error {
 	return nil
 }
 
-// joinAs gets an executor's first certificate.
+// named gives an executor a name if it has none.
+func named(cfg *executord.Config) error {
+	if cfg.Name != "" {
+		return nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fault.New(fault.NoResources, "find", "this machine's name", err).WithHint("say --name")
+	}
+	cfg.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
+	return nil
+}
+
+// identityDir returns where an executor keeps its certificate: executors may share a data directory, and have one each
+// by their names. One that has no name takes the only one that is there.
+func identityDir(c *cobra.Command, cfg *executord.Config) (string, error) {
+	all := filepath.Join(cfg.DataDir, "trust")
+	if cfg.Name == "" {
+		have, _ := os.ReadDir(all) // none is none
+		if len(have) > 1 {
+			return "", usage(c, "name", "%s has the certificates of %d executors: say which this is", all, len(have))
+		}
+		if len(have) == 1 {
+			cfg.Name = have[0].Name()
+		}
+	}
+	if err := named(cfg); err != nil {
+		return "", err
+	}
+	if !trust.Valid(cfg.Name) {
+		return "", usage(c, "name", "%q is no name: letters, digits, '.', '_' and '-', at most 128", cfg.Name)
+	}
+	return filepath.Join(all, cfg.Name), nil
+}
+
+// joinAs gets an executor its first certificate. One that is good, of the token's cluster, stays: a service is started
+// again with the token that it has used.
 func joinAs(c *cobra.Command, name, dir, join string) error {
 	t, err := trust.ParseToken(join)
 	if err != nil {
@@ -65,6 +99,20 @@ func joinAs(c *cobra.Command, name, dir, join string) error {
 	}
 	if t.Role != trust.Executor {
 		return fault.Newf(fault.Usage, "use", "--join", "the token makes its bearer %s, no executor", t.Role)
+	}
+	if trust.HasIdentity(dir) {
+		id, err := trust.OpenIdentity(dir)
+		if err != nil {
+			return err
+		}
+		if id.Name().Cluster != t.Cluster {
+			return fault.Newf(fault.Usage, "use", "--join", "the token is of the cluster %s, the certificate in %s "+
+				"of %s",
+				t.Cluster, dir, id.Name().Cluster).WithHint("remove that directory, or take another --data-dir")
+		}
+		if time.Now().Before(id.Expires()) {
+			return nil
+		}
 	}
 	b, err := wire.Join(c.Context(), t, name)
 	if err != nil {

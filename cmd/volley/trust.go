@@ -3,7 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
+	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +21,7 @@ import (
 
 func initCommand() *cobra.Command {
 	var dataDir, address, config string
+	var again bool
 	name := "volley"
 	c := &cobra.Command{
 		Use:   "init",
@@ -24,7 +29,9 @@ func initCommand() *cobra.Command {
 		Long: `Init makes what a driver needs to serve a network: the authority that signs the
 certificates of its cluster, the driver's own certificate, and one by which this
 user is an admin of it. Who can read the driver's data directory can make
-any process or user a member: keep it as you keep a key.`,
+any process or user a member: keep it as you keep a key. With --admin it makes this
+user an admin of the cluster that is in the data directory: the way back for who
+has lost their certificate, to be run on the driver's machine.`,
 		Example: "  volley init --address 10.0.0.5:7077 --data-dir /var/lib/volley/driver\n" +
 			"  volley driver --data-dir /var/lib/volley/driver &\n  volley token create --role executor",
 		Args: exactArgs(0, "no arguments beside flags"),
@@ -35,6 +42,9 @@ any process or user a member: keep it as you keep a key.`,
 			if dataDir == "" {
 				dataDir = filepath.Join(volley.DefaultDataDir(), "driver")
 			}
+			if again {
+				return newAdmin(dataDir)
+			}
 			if address == "" {
 				return usage(c, "address", "say HOST:PORT by which executors and users reach the driver")
 			}
@@ -44,6 +54,7 @@ any process or user a member: keep it as you keep a key.`,
 	fs := c.Flags()
 	fs.StringVar(&address, "address", "", "HOST:PORT by which executors and users reach the driver")
 	fs.StringVar(&name, "name", name, "name of the cluster")
+	fs.BoolVar(&again, "admin", false, "make this user an admin of the cluster that is there")
 	fs.StringVar(&dataDir, "data-dir", "", "the driver's data directory (default: $XDG_CACHE_HOME/volley/driver)")
 	fs.StringVar(&config, "config", "", "YAML file with values for flags")
 	return c
@@ -55,13 +66,16 @@ func initCluster(dataDir, name, address string) error {
 		return fault.Newf(fault.Usage, "use", "--address", "a socket needs no certificates").
 			WithHint("volley driver serves its own user without them")
 	}
-	if err := wire.CheckAddress("use", address); err != nil {
+	if err := reachable(address); err != nil {
 		return err
 	}
 	home := filepath.Join(clustersDir(), name)
 	if trust.HasIdentity(home) {
 		return fault.Newf(fault.Usage, "make the cluster", name, "this user has joined one of that name: %s", home).
 			WithHint("choose another --name, or remove that directory")
+	}
+	if err := os.MkdirAll(clustersDir(), 0o700); err != nil { // before there is an authority that has no admin
+		return fault.New(fault.NoResources, "keep the certificate in", home, err)
 	}
 	admin, pin, err := driverd.Init(dataDir, name, address)
 	if err != nil {
@@ -73,6 +87,40 @@ func initCluster(dataDir, name, address string) error {
 	return printJSON(map[string]string{"cluster": name, "address": address, "pin": pin,
 		"trust": driverd.TrustDir(dataDir), "admin": home})
 }
+
+// newAdmin makes this user an admin of a cluster whose driver's data directory it can read.
+func newAdmin(dataDir string) error {
+	admin, name, address, err := driverd.NewAdmin(dataDir)
+	if err != nil {
+		return err
+	}
+	home := filepath.Join(clustersDir(), name)
+	if err := keepIdentity(home, admin, []string{address}); err != nil {
+		return err
+	}
+	return printJSON(map[string]string{"cluster": name, "address": address, "admin": home})
+}
+
+// reachable refuses what is no address by which others reach a driver.
+func reachable(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	n, bad := strconv.ParseUint(port, 10, 16)
+	ip := net.ParseIP(host)
+	switch {
+	case err != nil || bad != nil || n == 0:
+		return fault.Newf(fault.Usage, "use", "--address", "%q is not HOST:PORT", address)
+	case host == "" || ip != nil && ip.IsUnspecified():
+		return fault.Newf(fault.Usage, "use", "--address", "%q says no machine: executors are to reach the driver "+
+			"by it",
+			address)
+	case ip == nil && !hostName.MatchString(host):
+		return fault.Newf(fault.Usage, "use", "--address", "%q is no name of a machine", host)
+	}
+	return nil
+}
+
+// hostName is what a machine may be called.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?$`)
 
 func loginCommand() *cobra.Command {
 	var config string
@@ -144,7 +192,7 @@ func tokenCreateCommand() *cobra.Command {
 	c := clientCommand("create", "Make a token", `Create prints a token, once: only its hash is kept. With it an executor joins
 (volley executor --join), a person gets a certificate (volley login), or, of the
 role read, a program reads REST and metrics until it expires (Authorization:
-Bearer TOKEN). The roles: executor works; submit submits jobs, and sees all;
+Bearer TOKEN), and nothing else. The roles: executor works; submit submits jobs, and sees all;
 read sees jobs, logs and metrics; admin may do everything.`, exactArgs(0, "no arguments beside flags"),
 		func(ctx context.Context, client wire.ClusterClient, addr string, _ []string, asJSON bool) error {
 			req.TtlNs = int64(ttl)
@@ -164,6 +212,7 @@ read sees jobs, logs and metrics; admin may do everything.`, exactArgs(0, "no ar
 	fs.DurationVar(&ttl, "ttl", time.Hour, "how long it can be used")
 	fs.Uint32Var(&req.Uses, "uses", 1, "how many executors may join by it")
 	fs.StringVar(&req.Name, "name", "", "of who joins by it (default: made up; executors have --name)")
+	fs.BoolVar(&req.Login, "login", false, "of the role read: a user gets a certificate by it; it does not open REST")
 	return c
 }
 
@@ -277,12 +326,12 @@ runners of such an executor may speak to those of others for an hour at most.`,
 		})
 }
 
-func certsRenewCommand() *cobra.Command {
+// trustCommand returns a command that a user with a certificate gives to a driver.
+func trustCommand(use, short, long string, run func(ctx context.Context, to target, client wire.ClusterClient,
+	asJSON bool) error) *cobra.Command {
 	var addr, config string
-	c := &cobra.Command{Use: "renew", Short: "Have this user's own certificate signed anew",
-		Long: `Renew does at once what commands do by themselves when a third of the life of
-this user's certificate is left: after volley certs rotate, for example.`,
-		Args: exactArgs(0, "no arguments"),
+	var asJSON bool
+	c := &cobra.Command{Use: use, Short: short, Long: long, Args: exactArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := fillFlags(c); err != nil {
 				return err
@@ -292,50 +341,67 @@ this user's certificate is left: after volley certs rotate, for example.`,
 				return err
 			}
 			if to.by.ID == nil {
-				return fault.Newf(fault.Usage, "renew the certificate for", to.addr, "at a socket there is none")
+				return fault.Newf(fault.Usage, use+" certificates at", to.addr, "at a socket there are none")
 			}
 			client, done, err := to.dial()
 			if err != nil {
 				return err
 			}
 			defer done()
-			return wire.CallError("renew the certificate at", to.addr, wire.Renew(c.Context(), client, to.by.ID))
+			return run(c.Context(), to, client, asJSON)
 		}}
 	c.Flags().StringVar(&addr, "driver", "", aboutDriver)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().StringVar(&config, "config", "", "YAML file with values for flags")
 	return c
 }
 
+func certsRenewCommand() *cobra.Command {
+	return trustCommand("renew", "Have this user's own certificate signed anew",
+		`Renew does at once what commands do by themselves when a third of the life of
+this user's certificate is left. It is possible in the second half of that life,
+and at any time after volley certs rotate.`,
+		func(ctx context.Context, to target, client wire.ClusterClient, _ bool) error {
+			return wire.CallError("renew the certificate at", to.addr, wire.Renew(ctx, client, to.by.ID))
+		})
+}
+
 func certsRotateCommand() *cobra.Command {
-	return clientCommand("rotate", "Make an authority that signs from now on",
+	return trustCommand("rotate", "Make an authority that signs from now on",
 		`Rotate makes the authority that follows the present one. Both are trusted:
-executors get certificates of the new one at once, people at their next command.
-volley certs retire ends the old one then.`, exactArgs(0, "no arguments"), changeAuthority(false, nil))
+executors and this user get certificates of the new one at once, other users when
+theirs are renewed, or by volley certs renew. volley certs retire ends the old one.`,
+		func(ctx context.Context, to target, client wire.ClusterClient, asJSON bool) error {
+			if err := changeAuthority(ctx, to, client, &wire.ChangeAuthorityRequest{}, asJSON); err != nil {
+				return err
+			}
+			return wire.CallError("renew the certificate at", to.addr, wire.Renew(ctx, client, to.by.ID))
+		})
 }
 
 func certsRetireCommand() *cobra.Command {
-	var force bool
-	c := clientCommand("retire", "Trust no authority but the newest",
+	req := &wire.ChangeAuthorityRequest{Retire: true}
+	c := trustCommand("retire", "Trust no authority but the newest",
 		`Retire ends the authorities before the newest: members and users that have
-certificates of theirs only are not let in any more. It refuses while there are any.`, exactArgs(0, "no arguments"),
-		changeAuthority(true, &force))
-	c.Flags().BoolVar(&force, "force", false, "even so: those need a token to join again")
+certificates of theirs only are not let in any more. It refuses while there are any.`,
+		func(ctx context.Context, to target, client wire.ClusterClient, asJSON bool) error {
+			return changeAuthority(ctx, to, client, req, asJSON)
+		})
+	c.Flags().BoolVar(&req.Force, "force", false, "even so: those need a token to join again")
 	return c
 }
 
-func changeAuthority(retire bool, force *bool) func(context.Context, wire.ClusterClient, string, []string, bool) error {
-	return func(ctx context.Context, client wire.ClusterClient, addr string, _ []string, asJSON bool) error {
-		req := &wire.ChangeAuthorityRequest{Retire: retire, Force: force != nil && *force}
-		reply, err := client.ChangeAuthority(ctx, req)
-		if err != nil {
-			return wire.CallError("change the authority at", addr, err)
-		}
-		if asJSON {
-			return printJSON(map[string][]string{"authorities": reply.Authorities})
-		}
-		for _, pin := range reply.Authorities {
-			fmt.Println(pin)
-		}
-		return nil
+func changeAuthority(ctx context.Context, to target, client wire.ClusterClient, req *wire.ChangeAuthorityRequest,
+	asJSON bool) error {
+	reply, err := client.ChangeAuthority(ctx, req)
+	if err != nil {
+		return wire.CallError("change the authority at", to.addr, err)
 	}
+	if asJSON {
+		return printJSON(map[string][]string{"authorities": reply.Authorities})
+	}
+	for _, pin := range reply.Authorities {
+		fmt.Println(pin)
+	}
+	return nil
 }

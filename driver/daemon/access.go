@@ -27,6 +27,8 @@ type AccessToken struct {
 	Made    int64      `json:"made"`           // Unix nanoseconds
 	Expires int64      `json:"expires"`
 	By      string     `json:"by"` // who made it
+	// Bearer says that it opens REST and metrics, and nothing else: no user joins by it.
+	Bearer bool `json:"bearer,omitempty"`
 }
 
 // MemberSigned is a certificate of a member or a person.
@@ -56,9 +58,13 @@ func (a *Access) apply(r Record) {
 		}
 		put(&a.Members, r.Member.Serial, *r.Member)
 	case r.Kind == CertificateRevoked:
-		if m, ok := a.Members[r.ID]; ok && m.Revoked == 0 {
+		m, known := a.Members[r.ID]
+		if !known { // signed by other means, or before the journal was lost
+			m.Certificate = trust.Certificate{Serial: r.ID, Expires: time.Unix(0, r.At).Add(trust.AuthorityLife)}
+		}
+		if m.Revoked == 0 {
 			m.Revoked = r.At
-			a.Members[r.ID] = m
+			put(&a.Members, r.ID, m)
 		}
 	}
 	a.forget(r.At)
@@ -79,7 +85,7 @@ func (a *Access) forget(now int64) {
 		}
 	}
 	for serial, m := range a.Members {
-		if m.Expires.UnixNano() < now {
+		if m.Expires.UnixNano() < now && (m.Revoked == 0 || m.Expires.Add(trust.MemberLife).UnixNano() < now) {
 			delete(a.Members, serial)
 		}
 	}
@@ -115,6 +121,8 @@ func (a *Access) joining(t AccessToken, cluster, wish string, now time.Time) (n 
 		n.ID = wish
 	}
 	switch {
+	case t.Bearer:
+		return n, "the token is for REST and metrics, and opens nothing else"
 	case t.Uses == 0:
 		return n, "the token was used before, and is good for no more"
 	case !trust.Valid(n.ID):
@@ -140,6 +148,20 @@ func (a *Access) good(name string, now time.Time) (out []MemberSigned) {
 
 // revoked reports whether a certificate was revoked.
 func (a *Access) revoked(serial string) bool { return a.Members[serial].Revoked != 0 }
+
+// out reports whether a member has no certificate but revoked ones.
+func (a *Access) out(n trust.Name) bool {
+	name, revoked := n.String(), false
+	for _, m := range a.Members {
+		if m.Name == name {
+			if m.Revoked == 0 {
+				return false
+			}
+			revoked = true
+		}
+	}
+	return revoked
+}
 
 // which returns the certificates that a serial number, or a name such as executor/a, stands for.
 func (a *Access) which(cluster, s string, now time.Time) []MemberSigned {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ func (d *Daemon) Join(ctx context.Context, req *wire.JoinRequest) (*wire.Certifi
 	if err != nil {
 		return nil, err
 	}
-	d.did(ctx, "Join", "as "+name.String(), nil)
+	d.audit.did(auditLine{Who: name.String(), From: wire.CallerOf(ctx).Addr, Call: "Join"})
 	return c, nil
 }
 
@@ -35,7 +36,17 @@ func (d *Daemon) Renew(ctx context.Context, req *wire.RenewRequest) (*wire.Certi
 	d.admission.change.Lock()
 	defer d.admission.change.Unlock()
 	c := wire.CallerOf(ctx)
-	return d.admission.sign(ctx, d.admission.who(c), req.Request, MemberSigned{Replaces: c.Peer.Serial}, time.Now())
+	if err := d.admission.inForce(c.Peer); err != nil { // which may have changed while this one waited
+		return nil, err
+	}
+	if err := d.admission.renewable(c.Peer, time.Now()); err != nil {
+		return nil, err
+	}
+	signed, err := d.admission.sign(ctx, c.Peer.Name, req.Request, MemberSigned{Replaces: c.Peer.Serial}, time.Now())
+	if err == nil && c.Peer.Name.Role == trust.Executor {
+		d.members.renewed(c.Peer, signed.Chain)
+	}
+	return signed, err
 }
 
 // CreateToken makes a token.
@@ -57,12 +68,13 @@ func (d *Daemon) CreateToken(ctx context.Context, req *wire.CreateTokenRequest) 
 		return nil, status.Error(codes.InvalidArgument, "only executors may join more than once by a token: "+
 			"people have one each")
 	}
-	if role != trust.Read {
+	bearer := role == trust.Read && !req.Login
+	if !bearer {
 		if err := d.admission.needsCertificates(); err != nil {
 			return nil, err
 		}
 	}
-	t := AccessToken{Role: role, Name: req.Name, Uses: req.Uses, Expires: now.Add(ttl).UnixNano()}
+	t := AccessToken{Role: role, Name: req.Name, Bearer: bearer, Uses: req.Uses, Expires: now.Add(ttl).UnixNano()}
 	id, token, err := d.admission.createToken(ctx, d.admission.who(wire.CallerOf(ctx)).String(), t, now)
 	if err != nil {
 		return nil, err
@@ -134,6 +146,9 @@ func (d *Daemon) RevokeCertificate(ctx context.Context,
 	var which []MemberSigned
 	now := time.Now()
 	d.admission.read(func(a *Access) { which = a.which(d.admission.authorities.Cluster(), req.Which, now) })
+	if len(which) == 0 && serial.MatchString(req.Which) {
+		which = []MemberSigned{{Certificate: trust.Certificate{Serial: req.Which}}}
+	}
 	if len(which) == 0 {
 		return nil, status.Errorf(codes.NotFound, "no certificate in force has the serial number or name %q", req.Which)
 	}
@@ -144,13 +159,38 @@ func (d *Daemon) RevokeCertificate(ctx context.Context,
 		reply.Revoked = append(reply.Revoked, certificateInfo(m))
 	}
 	err := d.admission.write(ctx, records...)
-	for _, m := range d.members.all() {
-		if d.admission.inForce(m.who, m.serial) != nil {
-			m.drop("its certificate was revoked")
-		}
-	}
+	d.dropRevoked()
 	return reply, err
 }
+
+// serial is what a certificate's serial number looks like.
+var serial = regexp.MustCompile(`^[0-9a-f]{8,40}$`)
+
+// dropRevoked ends the connections of executors whose certificates are not in force any more.
+func (d *Daemon) dropRevoked() {
+	for _, m := range d.members.all() {
+		if p, local := m.party(); !local {
+			if err := d.admission.inForce(p); err != nil {
+				m.drop(status.Convert(err).Message())
+			}
+		}
+	}
+}
+
+// renewSelf renews the driver's own certificate where that is due.
+func (d *Daemon) renewSelf() {
+	now := time.Now()
+	if now.Before(d.renewAgain) {
+		return
+	}
+	if err := d.admission.renewSelf(now); err != nil {
+		d.log.Error("cannot renew the driver's own certificate; it is tried again", "after", selfAgain, "error", err)
+		d.renewAgain = now.Add(selfAgain)
+	}
+}
+
+// selfAgain is the time between two attempts of a driver at its own certificate.
+const selfAgain = time.Minute
 
 // ChangeAuthority makes the authority that follows, or retires those before the newest.
 func (d *Daemon) ChangeAuthority(_ context.Context, req *wire.ChangeAuthorityRequest) (*wire.ChangeAuthorityReply,
@@ -161,6 +201,10 @@ func (d *Daemon) ChangeAuthority(_ context.Context, req *wire.ChangeAuthorityReq
 	d.admission.change.Lock()
 	defer d.admission.change.Unlock()
 	change := func() error { return d.admission.authorities.Next(time.Now()) }
+	if !req.Retire && len(d.admission.authorities.Pins()) > 1 {
+		return nil, status.Error(codes.InvalidArgument, "two authorities are trusted already: volley certs retire "+
+			"ends the older one first")
+	}
 	if req.Retire {
 		if err := d.retirable(req.Force); err != nil {
 			return nil, err
@@ -180,14 +224,22 @@ func (d *Daemon) ChangeAuthority(_ context.Context, req *wire.ChangeAuthorityReq
 // retirable refuses to retire authorities by which members or users are still known.
 func (d *Daemon) retirable(force bool) error {
 	if len(d.admission.authorities.Pins()) < 2 {
-		return status.Error(codes.FailedPrecondition, "there is one authority only: volley certs rotate makes the next")
+		return status.Error(codes.InvalidArgument, "there is one authority only: volley certs rotate makes the next")
+	}
+	if force {
+		return nil
+	}
+	until := d.admission.authorities.Since().Add(trust.JobLife)
+	if len(d.jobs.running()) > 0 && time.Now().Before(until) {
+		return status.Errorf(codes.InvalidArgument, "the processes of jobs that run have certificates of the earlier "+
+			"authority until %s: retire it then, or when no job runs; --force ends them", until.Format(time.DateTime))
 	}
 	var left []MemberSigned
 	d.admission.read(func(a *Access) { left = a.under(d.admission.authorities.Pin(), time.Now()) })
-	if len(left) == 0 || force {
+	if len(left) == 0 {
 		return nil
 	}
-	return status.Errorf(codes.FailedPrecondition, "%s has a certificate of an earlier authority until %s, and %d "+
+	return status.Errorf(codes.InvalidArgument, "%s has a certificate of an earlier authority until %s, and %d "+
 		"more have: they renew them in time, or at once by volley certs renew; --force lets them out", left[0].Name,
 		left[0].Expires.Format(time.DateTime), len(left)-1)
 }

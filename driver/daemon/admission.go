@@ -81,10 +81,10 @@ func (o *admission) certifySelf(now time.Time) error {
 func (o *admission) who(c wire.Caller) trust.Name {
 	switch {
 	case c.Local && c.Token == "":
-		return trust.Name{Cluster: "local", Role: trust.Admin, ID: thisUser()}
+		return trust.Name{Cluster: oneUser, Role: trust.Admin, ID: thisUser()}
 	case c.Local:
 		if job := o.job(c.Token); job != "" {
-			return trust.Name{Cluster: "local", Role: trust.Job, ID: job}
+			return trust.Name{Cluster: oneUser, Role: trust.Job, ID: job}
 		}
 		return trust.Name{}
 	}
@@ -92,20 +92,28 @@ func (o *admission) who(c wire.Caller) trust.Name {
 }
 
 // knows reports whether a certificate is in force.
-func (o *admission) knows(p trust.Peer) bool { return o.inForce(p.Name, p.Serial) == nil }
+func (o *admission) knows(p trust.Peer) bool { return o.inForce(p) == nil }
 
-// inForce returns an error where a certificate was revoked, or is of a job that has ended.
-func (o *admission) inForce(who trust.Name, serial string) error {
-	o.mu.RLock()
-	revoked := o.access.revoked(serial)
-	o.mu.RUnlock()
-	switch {
-	case revoked:
-		return status.Errorf(codes.Unauthenticated, "the certificate of %s was revoked", who)
-	case who.Role == trust.Job && !o.runs(who.ID):
-		return status.Errorf(codes.Unauthenticated, "job %s has ended", who.ID)
+// inForce returns an error where a certificate was revoked, has expired, or is of a job that has ended or of a runner
+// whose executor is out.
+func (o *admission) inForce(p trust.Peer) error {
+	who, why := p.Name, ""
+	o.read(func(a *Access) {
+		switch {
+		case a.revoked(p.Serial):
+			why = "was revoked"
+		case who.Runner != "" && a.out(trust.Name{Cluster: who.Cluster, Role: trust.Executor, ID: who.Runner}):
+			why = "is of no use: that of its executor was revoked"
+		case p.Over(time.Now()):
+			why = "has expired"
+		case who.Role == trust.Job && !o.runs(who.ID):
+			why = "is of no use: the job has ended"
+		}
+	})
+	if why == "" {
+		return nil
 	}
-	return nil
+	return status.Errorf(codes.Unauthenticated, "the certificate of %s %s", who, why)
 }
 
 // write writes records down, and takes them over. What may have been written counts, unless it lets a caller in.
@@ -152,7 +160,7 @@ func (o *admission) createToken(ctx context.Context, by string, t AccessToken, n
 		t.Name = fmt.Sprintf("%s-%s", t.Role, t.ID)
 	}
 	given := trust.Token{Role: t.Role, Secret: secret}
-	if o.authorities != nil {
+	if !t.Bearer {
 		given.Cluster, given.Drivers, given.Pin = o.authorities.Cluster(), o.drivers, o.authorities.Pin()
 	}
 	return t.ID, given.String(), o.write(ctx, Record{Kind: TokenMade, Token: &t, At: now.UnixNano()})
@@ -245,4 +253,33 @@ func (o *admission) certificatesOfInit(ctx context.Context, dataDir string) erro
 		}
 	}
 	return nil
+}
+
+// renewable returns an error where a certificate is good for long: members do not fill the journal with new ones. One
+// of an earlier authority is renewed at any time.
+func (o *admission) renewable(p trust.Peer, now time.Time) error {
+	early := now.Before(p.Issued.Add(p.Expires.Sub(p.Issued) / 2))
+	earlier := false
+	o.read(func(a *Access) {
+		m, known := a.Members[p.Serial]
+		earlier = known && m.Authority != o.authorities.Pin()
+	})
+	if early && !earlier && p.Name.Role != trust.Job {
+		return status.Errorf(codes.InvalidArgument, "the certificate is good until %s, and is renewed in the "+
+			"second half of its life", p.Expires.Format(time.DateTime))
+	}
+	return nil
+}
+
+// attested returns a program with a signature that executors can check: its submitter's, or, where an authority was
+// retired that had signed for them, this driver's, which has checked it when it was submitted.
+func (o *admission) attested(u *wire.UserProgram) (*wire.UserProgram, error) {
+	if u == nil || o.self.ID == nil {
+		return u, nil
+	}
+	if _, err := wire.SignerOf(o.self.ID, u); err == nil {
+		return u, nil
+	}
+	own := &wire.UserProgram{Digest: u.Digest, Args: u.Args, Dir: u.Dir}
+	return own, wire.SignProgram(o.self, own)
 }

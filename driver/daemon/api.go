@@ -21,7 +21,7 @@ func (d *Daemon) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.Sub
 			return nil, err
 		}
 	}
-	id, err := d.jobs.submit(req, d.admission.who(wire.CallerOf(ctx)).ID)
+	id, err := d.jobs.submit(req, ownerOf(d.admission.who(wire.CallerOf(ctx))))
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +68,9 @@ func (d *Daemon) Watch(req *wire.WatchRequest, stream wire.Cluster_WatchServer) 
 		name = "runner-" + filepath.Base(req.Task) + ".log"
 	}
 	for {
+		if err := d.allowed(wire.CallerOf(stream.Context()), wire.Cluster_Watch_FullMethodName); err != nil {
+			return err // since it began
+		}
 		info, changed := w.snapshot()
 		offset, err = readLog(filepath.Join(w.dir, name), offset, func(p []byte, next int64) error {
 			return stream.Send(&wire.WatchReply{Log: p, Next: uint64(next)})

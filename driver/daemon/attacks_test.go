@@ -94,7 +94,7 @@ func token(t *testing.T, d *Daemon, by wire.Party, req *wire.CreateTokenRequest)
 // as joins the cluster in a role.
 func as(t *testing.T, d *Daemon, admin wire.Party, role trust.Role, name string) wire.Party {
 	t.Helper()
-	_, tok := token(t, d, admin, &wire.CreateTokenRequest{Role: string(role), Name: name})
+	_, tok := token(t, d, admin, &wire.CreateTokenRequest{Role: string(role), Name: name, Login: role == trust.Read})
 	b, err := wire.Join(t.Context(), tok, name)
 	if err != nil {
 		t.Fatal(err)
@@ -420,7 +420,7 @@ func TestWhoDidWhat(t *testing.T) {
 	}
 	for _, want := range []string{
 		`"who":"volley://test/submit/alice"`, `"call":"Submit","subject":"` + reply.Id + `"`,
-		`"call":"Cancel","subject":"` + reply.Id + `","failed":"` + reply.Id + ` is alice's`,
+		`"call":"Cancel","subject":"` + reply.Id + `","failed":"` + reply.Id + ` is submit/alice's`,
 		`"call":"Drain","refused":"the role submit may not call Drain"`,
 	} {
 		if !strings.Contains(string(raw), want) {

@@ -37,6 +37,8 @@ const (
 	auditKept = 8
 	// refusalsMost is how many refusals are written in a second: unauthenticated callers do not fill the disk.
 	refusalsMost = 10
+	// subjectMost is how many bytes of a call's subject are written.
+	subjectMost = 256
 )
 
 // auditLog is the file in which a driver notes who did what.
@@ -83,7 +85,7 @@ func (a *auditLog) refused(l auditLine) {
 
 // write appends a line; a.mu is held.
 func (a *auditLog) write(l auditLine) {
-	l.At = time.Now().UTC()
+	l.At, l.Subject = time.Now().UTC(), l.Subject[:min(len(l.Subject), subjectMost)]
 	raw, _ := json.Marshal(l) // plain fields
 	if a.size += int64(len(raw)) + 1; a.size > auditMost {
 		a.putAside()
@@ -112,17 +114,31 @@ func (a *auditLog) putAside() {
 // noted notes the calls that change something, and what came of them.
 func (d *Daemon) noted(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any,
 	error) {
+	if err := d.allowed(wire.CallerOf(ctx), info.FullMethod); err != nil {
+		return nil, err // its body has come late: it has lost its right since
+	}
 	reply, err := handle(ctx, req)
-	if subject, changes := subjectOf(req, reply); changes {
+	subject, changes := subjectOf(req, reply)
+	switch {
+	case !changes:
+	case info.FullMethod != wire.Cluster_Join_FullMethodName:
 		d.did(ctx, shortMethod(info.FullMethod), subject, err)
+	case err != nil:
+		d.audit.refused(auditLine{From: wire.CallerOf(ctx).Addr, Call: "Join", Subject: subject,
+			Refused: status.Convert(err).Message()})
 	}
 	return reply, err
+}
+
+// refusedConnection notes a connection that has come to nothing.
+func (d *Daemon) refusedConnection(addr string, err error) {
+	d.audit.refused(auditLine{From: addr, Call: "connect", Refused: err.Error()})
 }
 
 // did notes what a caller has done.
 func (d *Daemon) did(ctx context.Context, call, subject string, err error) {
 	c := wire.CallerOf(ctx)
-	l := auditLine{Who: d.admission.who(c).String(), From: c.Addr, Call: call, Subject: subject}
+	l := auditLine{Who: whoText(d.admission.who(c)), From: c.Addr, Call: call, Subject: subject}
 	if err != nil {
 		l.Failed = status.Convert(err).Message()
 	}
@@ -150,7 +166,8 @@ func subjectOf(req, reply any) (subject string, changes bool) {
 	case *wire.JoinRequest:
 		return r.Name, true
 	case *wire.CreateTokenRequest:
-		return r.Role + " " + r.Name, true
+		made, _ := reply.(*wire.CreateTokenReply)
+		return fmt.Sprintf("%s %s %s for %v", made.GetId(), r.Role, r.Name, time.Duration(r.TtlNs)), true
 	case *wire.RevokeTokenRequest:
 		return r.Id, true
 	case *wire.RevokeCertificateRequest:

@@ -29,7 +29,7 @@ type Config struct {
 	// Advertise is where the others reach it, over the network; default Listen.
 	Advertise string
 	HTTP      string // address of REST and metrics; empty serves none
-	DataDir   string // jobs, journal and token
+	DataDir   string // jobs, journal and certificates
 	Program   string // the executable that job processes run; default: this one
 	// Suspicion is the silence after which an executor, a runner or a job's
 	// process is taken for lost; default 2 s. Heartbeats come three times as
@@ -75,11 +75,18 @@ func (c *Config) whereInit(dir string) error {
 	if err != nil {
 		return err
 	}
-	if _, socket := wire.SocketPath(c.Listen); address != "" && !socket {
+	if address != "" && (c.Listen == "" || samePort(c.Listen, address)) {
 		c.Listen, c.Advertise = cmp.Or(c.Listen, address), cmp.Or(c.Advertise, address)
 	}
 	c.Listen = cmp.Or(c.Listen, wire.DefaultDriver())
 	return nil
+}
+
+// samePort reports whether two addresses have one port: one may be how the other is reached.
+func samePort(a, b string) bool {
+	_, x, err := net.SplitHostPort(a)
+	_, y, err2 := net.SplitHostPort(b)
+	return err == nil && err2 == nil && x == y
 }
 
 // minSuspicion is the shortest silence that may be configured.
@@ -124,7 +131,9 @@ type Daemon struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 	stopWatch context.CancelFunc
-	wg        sync.WaitGroup
+	// renewAgain is when the driver tries again to renew its own certificate; watch's.
+	renewAgain time.Time
+	wg         sync.WaitGroup
 }
 
 // Start opens a driver's data directory and listens.
@@ -187,7 +196,8 @@ func Start(cfg Config) (*Daemon, error) {
 		l.Close()
 		return nil, errors.Join(err, d.journal.Close())
 	}
-	d.server = admission.self.NewServer(admission.knows, d.admit, grpc.UnaryInterceptor(d.noted))
+	gate := wire.Gate{Knows: admission.knows, Admit: d.admit, Refused: d.refusedConnection}
+	d.server = admission.self.NewServer(gate, grpc.UnaryInterceptor(d.noted))
 	wire.RegisterClusterServer(d.server, d)
 	wire.RegisterBlocksServer(d.server, d)
 	d.jobs.step(LifeEvent{Began: true}) // before any submission; until then callers wait
@@ -240,6 +250,15 @@ func (d *Daemon) reachedAt() ([]string, error) {
 	return []string{d.Addr()}, nil
 }
 
+// own returns where a process of this machine reaches the driver.
+func (d *Daemon) own() string {
+	host, port, err := net.SplitHostPort(d.Addr())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return d.Addr()
+}
+
 // host returns the name or address of this machine, as the others reach it; empty where no other machine does.
 func (d *Daemon) host() string {
 	host, _, _ := net.SplitHostPort(d.admission.drivers[0])
@@ -260,9 +279,8 @@ func (d *Daemon) watch(ctx context.Context) {
 				m.drop("it gave no heartbeat for " + detector.Silence().String())
 			}
 			d.jobs.killSilent(detector)
-			if err := d.admission.renewSelf(time.Now()); err != nil {
-				d.log.Error("cannot renew the driver's own certificate", "error", err)
-			}
+			d.dropRevoked()
+			d.renewSelf()
 		case <-ctx.Done():
 			return
 		}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -47,11 +48,34 @@ func Init(dataDir, cluster, address string) (admin trust.Bundle, pin string, err
 // addressOf returns where the driver of a data directory is reached, as Init was told; empty where there was none.
 func addressOf(dataDir string) (string, error) {
 	raw, err := os.ReadFile(filepath.Join(TrustDir(dataDir), addressFile))
-	if os.IsNotExist(err) {
+	if _, gone := os.Stat(TrustDir(dataDir)); os.IsNotExist(gone) {
 		return "", nil
+	}
+	if os.IsNotExist(err) {
+		return "", fault.Newf(fault.Corrupt, "find", filepath.Join(TrustDir(dataDir), addressFile), "it is gone").
+			WithHint("write HOST:PORT into it, by which the others reach this driver")
 	}
 	if err != nil {
 		return "", fault.New(fault.NoResources, "read the address in", TrustDir(dataDir), err)
 	}
 	return strings.TrimSpace(string(raw)), nil
+}
+
+// NewAdmin makes a certificate of an admin from the authority in a driver's data directory, and returns it with the
+// cluster's address: the way back in for who has that directory.
+func NewAdmin(dataDir string) (admin trust.Bundle, cluster, address string, err error) {
+	dir, now := TrustDir(dataDir), time.Now()
+	as, err := trust.OpenAuthorities(dir)
+	if err != nil {
+		return admin, "", "", err
+	}
+	if address, err = addressOf(dataDir); err != nil {
+		return admin, "", "", err
+	}
+	admin, err = as.Issue(trust.Name{Cluster: as.Cluster(), Role: trust.Admin, ID: thisUser()}, trust.MemberLife, now)
+	if err != nil {
+		return admin, "", "", err
+	}
+	file := filepath.Join(dir, "issued", fmt.Sprintf("admin-%d.crt", now.UnixNano()))
+	return admin, as.Cluster(), address, trust.WritePrivate(file, admin.Chain)
 }

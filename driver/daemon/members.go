@@ -19,8 +19,6 @@ type member struct {
 	name        string
 	link        uint64
 	incarnation string // which process of that name
-	who         trust.Name
-	serial      string // of its certificate
 	slots       uint32
 	labels      map[string]string
 	since       time.Time
@@ -34,7 +32,8 @@ type member struct {
 		busy  bool // one of its messages is being handled
 		beat  *wire.Beat
 		shown ExecutorShown
-		why   string // of the end; empty while connected
+		peer  trust.Peer // its certificate; without a name over a socket
+		why   string     // of the end; empty while connected
 		ended time.Time
 	}
 }
@@ -108,6 +107,25 @@ func (m *member) info() *wire.ExecutorInfo {
 		i.State = "unfit"
 	}
 	return i
+}
+
+// party returns the certificate of the member, and reports whether it has none since it is on this machine.
+func (m *member) party() (p trust.Peer, local bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.peer, m.mu.peer.Serial == ""
+}
+
+// renewed notes that a member has another certificate than when it connected.
+func (ms *members) renewed(p trust.Peer, chain []byte) {
+	c, err := trust.CertificateOf(chain)
+	m := ms.get(p.Name.ID)
+	if err != nil || m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.peer = trust.Peer{Name: p.Name, Serial: c.Serial, Issued: time.Now(), Expires: c.Expires}
 }
 
 // members are the executors that a driver knows, by name.
@@ -248,11 +266,11 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 	if err := d.admitExecutor(stream.Context(), h.Name); err != nil {
 		return err
 	}
-	c := wire.CallerOf(stream.Context())
-	m := &member{name: h.Name, who: d.admission.who(c), serial: c.Peer.Serial, incarnation: h.Incarnation,
+	m := &member{name: h.Name, incarnation: h.Incarnation,
 		slots:  h.Slots,
 		labels: h.Labels, since: time.Now(),
 		gone: make(chan string, 1), ended: make(chan struct{})}
+	m.mu.peer = wire.CallerOf(stream.Context()).Peer
 	m.out = wire.NewOutbox(stream.Send, func(err error) { m.drop(err.Error()) })
 	m.handled()
 	if err := d.jobs.memberJoined(m); err != nil {

@@ -41,6 +41,9 @@ func (d *Daemon) Upload(stream wire.Cluster_UploadServer) error {
 			return err
 		}
 	}
+	if err := d.allowed(wire.CallerOf(stream.Context()), wire.Cluster_Upload_FullMethodName); err != nil {
+		return err // since it began
+	}
 	err = w.Commit()
 	d.did(stream.Context(), "Upload", digest, err)
 	if err != nil {

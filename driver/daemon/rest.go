@@ -91,6 +91,8 @@ func (d *Daemon) handler() http.Handler {
 		case r.TLS == nil && !local(r.Host) || r.Header.Get("Origin") != "":
 			refuse(w, http.StatusForbidden, "this interface is not for pages of other sites")
 		case !d.mayRead(r):
+			d.audit.refused(auditLine{From: r.RemoteAddr, Call: r.Method + " " + r.URL.Path,
+				Refused: "neither a read token nor a certificate that may read"})
 			refuse(w, http.StatusUnauthorized, "this needs a read token of this driver, as Authorization: Bearer "+
 				"TOKEN; volley token create --role read makes one")
 		default:
@@ -116,7 +118,7 @@ func (d *Daemon) mayRead(r *http.Request) bool {
 	good := false
 	d.admission.read(func(a *Access) {
 		t, ok := a.token(given.Secret, time.Now())
-		good = ok && t.Role == trust.Read
+		good = ok && t.Bearer
 	})
 	return good
 }

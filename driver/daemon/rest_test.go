@@ -45,7 +45,7 @@ func readToken(d *Daemon) string {
 	if have, ok := readTokens.Load(d); ok {
 		return have.(string)
 	}
-	t := AccessToken{Role: trust.Read, Uses: 1, Expires: time.Now().Add(time.Hour).UnixNano()}
+	t := AccessToken{Role: trust.Read, Bearer: true, Uses: 1, Expires: time.Now().Add(time.Hour).UnixNano()}
 	_, token, err := d.admission.createToken(context.Background(), "a test", t, time.Now())
 	if err != nil {
 		panic(err)

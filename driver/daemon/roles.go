@@ -57,6 +57,9 @@ var may = map[string][]trust.Role{
 	wire.Cluster_Join_FullMethodName:              nil, // who has a token, which the call itself carries
 }
 
+// ofProcess are the calls of a job's own process, which its runners may not make.
+var ofProcess = []string{wire.Cluster_Work_FullMethodName, wire.Cluster_End_FullMethodName}
+
 // admit refuses a call that its caller may not make, or of another version. It runs before the call's body is read.
 func (d *Daemon) admit(ctx context.Context, method string) error {
 	c := wire.CallerOf(ctx)
@@ -65,7 +68,7 @@ func (d *Daemon) admit(ctx context.Context, method string) error {
 		err = sameVersion(ctx)
 	}
 	if err != nil {
-		d.audit.refused(auditLine{Who: d.admission.who(c).String(), From: c.Addr, Call: shortMethod(method),
+		d.audit.refused(auditLine{Who: whoText(d.admission.who(c)), From: c.Addr, Call: shortMethod(method),
 			Refused: status.Convert(err).Message()})
 	}
 	return err
@@ -93,20 +96,28 @@ func (d *Daemon) allowed(c wire.Caller, method string) error {
 			"job's token")
 	case who.Role != trust.Job && c.Local && !slices.Equal(roles, processes):
 		return nil
-	case !slices.Contains(roles, who.Role):
+	case !slices.Contains(roles, who.Role) || who.Runner != "" && slices.Contains(ofProcess, method):
 		return status.Errorf(codes.PermissionDenied, "the role %s may not call %s", who.Role, shortMethod(method))
 	}
-	return d.admission.inForce(who, c.Peer.Serial)
+	return d.admission.inForce(c.Peer)
 }
 
 // mayChange returns an error unless a caller may change a job: whose it is, and admins.
 func (d *Daemon) mayChange(ctx context.Context, w *jobHandle) error {
 	who := d.admission.who(wire.CallerOf(ctx))
-	if who.Role == trust.Submit && who.ID != w.info.Owner {
+	if who.Role == trust.Submit && ownerOf(who) != w.info.Owner {
 		return status.Errorf(codes.PermissionDenied, "%s is %s's: only they and admins may do that", w.info.Id,
 			w.info.Owner)
 	}
 	return nil
+}
+
+// ownerOf returns how a submitter is noted at its jobs.
+func ownerOf(who trust.Name) string {
+	if who.Role == "" || who.Cluster == oneUser {
+		return who.ID
+	}
+	return string(who.Role) + "/" + who.ID
 }
 
 // admitJob refuses a process of another job.
@@ -124,6 +135,17 @@ func (d *Daemon) admitExecutor(ctx context.Context, name string) error {
 		return status.Errorf(codes.PermissionDenied, "the certificate is executor %s's, not %s's", who.ID, name)
 	}
 	return nil
+}
+
+// oneUser is the name of a cluster of one user.
+const oneUser = "local"
+
+// whoText returns who has made a call as the audit log has it; empty where that is not known.
+func whoText(n trust.Name) string {
+	if n.Role == "" {
+		return ""
+	}
+	return n.String()
 }
 
 // thisUser is the name of the user whose driver this is.

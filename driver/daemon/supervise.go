@@ -93,7 +93,7 @@ func (w *jobHandle) prepared(s *LifeStart) (cmd *exec.Cmd, stdout *printed, err 
 		return nil, nil, err
 	}
 	p := wire.Process{Role: wire.JobRole, Term: s.Term, JobDir: w.dir, Dir: w.info.Program.GetDir(), Job: w.info.Id,
-		Driver: w.d.admission.drivers[0], Token: w.token, Identity: identity, Host: w.d.host(),
+		Driver: w.d.own(), Token: w.token, Identity: identity, Host: w.d.host(),
 		Incarnation: s.Incarnation}
 	cmd.Env = p.Environ(filepath.Join(w.dir, "cache"))
 	cmd.Dir = w.dir

@@ -277,9 +277,14 @@ func (t *jobTable) open(c *LifeRunner) {
 		m.drop("its runner's certificate cannot be signed: " + err.Error())
 		return
 	}
+	program, err := t.d.admission.attested(w.info.Program)
+	if err != nil {
+		m.drop("a program cannot be signed for it: " + err.Error())
+		return
+	}
 	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: c.Job, Runner: c.ID,
 		Token: w.token, Identity: identity, Slots: m.slots, Weight: w.info.Weight, Direct: direct,
-		Program: w.info.Program, Args: runnerArgs(w.info)}}})
+		Program: program, Args: runnerArgs(w.info)}}})
 }
 
 // show publishes a job's visible state; a new job is entered.

@@ -221,12 +221,27 @@ func TestASocketThatIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	path = filepath.Join(path, "stale.sock")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if l, err := wire.Listen(wire.SocketAddress(path)); err == nil {
+		l.Close()
+		t.Error("a file was taken for a socket")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Error("it is gone", err)
+	}
+	stale, err := wire.Listen(wire.SocketAddress(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale.Listener.(interface{ Abandon() }).Abandon()
 	l, err := wire.Listen(wire.SocketAddress(path))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if stale.Close(); wire.Gone(wire.SocketAddress(path)) {
+		t.Error("who was served before has removed the socket of who is served now")
 	}
 	if l.Close(); !wire.Gone(wire.SocketAddress(path)) {
 		t.Error("its socket is left")

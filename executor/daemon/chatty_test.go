@@ -47,7 +47,7 @@ func withRunner(t *testing.T, script string, on func(d *scriptedDriver, f *wire.
 		change(d)
 	}
 	admit := func(context.Context, string) error { return nil }
-	s := wire.Party{}.NewServer(nil, admit, grpc.StreamInterceptor(d.keep))
+	s := wire.Party{}.NewServer(wire.Gate{Admit: admit}, grpc.StreamInterceptor(d.keep))
 	wire.RegisterClusterServer(s, d)
 	go func() { _ = s.Serve(l) }()
 	program := filepath.Join(dir, "program")

@@ -173,10 +173,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 // refused reports whether a retry cannot succeed.
 func refused(err error) bool {
 	switch status.Code(err) {
-	case codes.FailedPrecondition, codes.InvalidArgument, codes.Unauthenticated, codes.AlreadyExists:
+	case codes.FailedPrecondition, codes.InvalidArgument, codes.Unauthenticated, codes.AlreadyExists,
+		codes.PermissionDenied:
 		return true
 	}
-	return false
+	return wire.Untrusted(err)
 }
 
 // connect serves one connection; bye reports that the driver ended it for good.

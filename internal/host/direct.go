@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"fmt"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -32,15 +33,34 @@ func partyOf(p wire.Process) (jobParty, error) {
 // serve serves other processes of the same job only: at a socket of a name in a directory of this
 // process's, or at a port of its own.
 func (p jobParty) serve(dir, name string, register func(*grpc.Server)) (addr string, stop func(), err error) {
-	l, err := wire.Listen(p.process.ServeAt(dir, name))
+	l, err := p.listen(dir, name)
 	if err != nil {
 		return "", nil, err
 	}
-	knows := func(c trust.Peer) bool { return trust.OfJob(p.process.Job)(c.Name) == nil }
-	s := p.self.NewServer(knows, p.admit)
+	s := p.self.NewServer(wire.Gate{Knows: p.ours, Admit: p.admit})
 	register(s)
 	go func() { _ = s.Serve(l) }()
-	return l.Addr().String(), s.Stop, nil
+	return p.reachedAt(l.Addr().String()), s.Stop, nil
+}
+
+// listen listens at the address by which others reach this machine, or, where that is not one of its own (a name, or
+// one that is translated), at all of them.
+func (p jobParty) listen(dir, name string) (*wire.Listener, error) {
+	at := p.process.ServeAt(dir, name)
+	l, err := wire.Listen(at)
+	if _, socket := wire.SocketPath(at); err != nil && !socket {
+		return wire.Listen(":0")
+	}
+	return l, err
+}
+
+// reachedAt returns where others reach what listens here.
+func (p jobParty) reachedAt(addr string) string {
+	_, port, err := net.SplitHostPort(addr)
+	if _, socket := wire.SocketPath(addr); socket || err != nil {
+		return addr
+	}
+	return net.JoinHostPort(p.process.Host, port)
 }
 
 // admit lets processes of the job in.
@@ -48,12 +68,17 @@ func (p jobParty) admit(ctx context.Context, _ string) error {
 	c := wire.CallerOf(ctx)
 	ours := c.Local && subtle.ConstantTimeCompare([]byte(c.Token), []byte(p.process.Token)) == 1
 	if !c.Local {
-		ours = trust.OfJob(p.process.Job)(c.Peer.Name) == nil
+		ours = p.ours(c.Peer)
 	}
 	if !ours {
 		return status.Error(codes.Unauthenticated, "the caller is not of this job")
 	}
 	return nil
+}
+
+// ours reports whether a certificate is of a process of the job.
+func (p jobParty) ours(c trust.Peer) bool {
+	return trust.OfJob(p.process.Job)(c.Name) == nil && !c.Over(time.Now())
 }
 
 // dial prepares a connection to another process of the job.
@@ -162,7 +187,7 @@ type direct struct {
 const directWait = 2 * time.Second
 
 func dialDirect(addr string, by jobParty) (*direct, error) {
-	conn, err := by.dial(addr)
+	conn, err := wire.Dial(addr, by.self, trust.OfJobProcess(by.process.Job))
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,9 @@ const pattern = "authority-%d"
 
 // OpenAuthorities reads the authorities of a directory.
 func OpenAuthorities(dir string) (*Authorities, error) {
+	if err := CheckDirectory(dir); err != nil {
+		return nil, err
+	}
 	as := &Authorities{dir: dir}
 	for _, n := range numbersIn(dir) {
 		a, err := openAuthority(dir, n)
@@ -129,6 +132,9 @@ func (as *Authorities) Pins() (out []string) {
 	}
 	return out
 }
+
+// Since returns from when on the authority signs that does so now.
+func (as *Authorities) Since() time.Time { return as.newest().cert.NotBefore.Add(skew) }
 
 // Roots returns what is to be trusted, PEM.
 func (as *Authorities) Roots() (out []byte) {

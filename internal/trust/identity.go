@@ -123,6 +123,9 @@ func (i *Identity) Reload() error {
 }
 
 func readBundle(dir string) (b Bundle, err error) {
+	if err := CheckDirectory(dir); err != nil {
+		return b, err
+	}
 	if b.Key, err = ReadPrivate(filepath.Join(dir, keyFile)); err != nil {
 		return b, err
 	}
@@ -172,6 +175,9 @@ func (i *Identity) Hosts() []string {
 
 // Roots returns the authorities that the identity trusts, PEM.
 func (i *Identity) Roots() []byte { return i.present().Roots }
+
+// Serial returns the certificate's serial number.
+func (i *Identity) Serial() string { return SerialOf(i.present().pair.Leaf) }
 
 // Expires returns when the certificate ends.
 func (i *Identity) Expires() time.Time { return i.present().pair.Leaf.NotAfter }

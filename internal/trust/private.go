@@ -37,6 +37,21 @@ func ReadPrivate(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, privateMost))
 }
 
+// CheckDirectory refuses a directory of certificates that others than this user and root can write to: they could put
+// their own in the place of what is there.
+func CheckDirectory(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fault.New(fault.Unauthorized, "use the certificates in", dir, err)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || owner.Uid != 0 && int(owner.Uid) != os.Geteuid() || info.Mode()&0o022 != 0 {
+		return fault.Newf(fault.Unauthorized, "use the certificates in", dir,
+			"others than this user can write to it (mode %v)", info.Mode()).WithHint("chmod 700 it")
+	}
+	return nil
+}
+
 // private reports whether a file is this user's alone. A secret that an orchestrator mounts is root's, and this
 // user's by its group.
 func private(info os.FileInfo) bool {

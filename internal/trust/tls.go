@@ -43,8 +43,12 @@ func nameOf(c *x509.Certificate) (Name, error) {
 type Peer struct {
 	Name    Name
 	Serial  string // of its certificate
+	Issued  time.Time
 	Expires time.Time
 }
+
+// Over reports whether the certificate is of the past.
+func (p Peer) Over(now time.Time) bool { return !p.Expires.IsZero() && now.After(p.Expires) }
 
 // PeerOf returns who is at the other end of a connection; false where it has shown no certificate.
 func PeerOf(s tls.ConnectionState) (Peer, bool) {
@@ -53,7 +57,8 @@ func PeerOf(s tls.ConnectionState) (Peer, bool) {
 	}
 	leaf := s.PeerCertificates[0]
 	name, err := nameOf(leaf)
-	return Peer{Name: name, Serial: SerialOf(leaf), Expires: leaf.NotAfter}, err == nil
+	return Peer{Name: name, Serial: SerialOf(leaf), Issued: leaf.NotBefore.Add(skew), Expires: leaf.NotAfter},
+		err == nil
 }
 
 // SerialOf returns a certificate's serial number as text.
@@ -114,6 +119,16 @@ func OfJob(id string) func(Name) error {
 			return fault.Newf(fault.Unauthorized, "trust", n.String(), "it is not of job %s", id)
 		}
 		return nil
+	}
+}
+
+// OfJobProcess wants a job's own process, which none of its runners is.
+func OfJobProcess(id string) func(Name) error {
+	return func(n Name) error {
+		if err := OfJob(id)(n); err != nil || n.Runner == "" {
+			return err
+		}
+		return fault.Newf(fault.Unauthorized, "trust", n.String(), "it is a runner of job %s", id)
 	}
 }
 

@@ -3570,7 +3570,9 @@ type CreateTokenRequest struct {
 	// How many may join by it.
 	Uses uint32 `protobuf:"varint,3,opt,name=uses,proto3" json:"uses,omitempty"`
 	// Of who joins by it; executors name themselves.
-	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// Of the role read: it is for a certificate, not for REST and metrics.
+	Login         bool `protobuf:"varint,5,opt,name=login,proto3" json:"login,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3631,6 +3633,13 @@ func (x *CreateTokenRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *CreateTokenRequest) GetLogin() bool {
+	if x != nil {
+		return x.Login
+	}
+	return false
 }
 
 type CreateTokenReply struct {
@@ -4527,12 +4536,13 @@ const file_cluster_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\fR\arequest\"7\n" +
 	"\tCertified\x12\x14\n" +
 	"\x05chain\x18\x01 \x01(\fR\x05chain\x12\x14\n" +
-	"\x05roots\x18\x02 \x01(\fR\x05roots\"g\n" +
+	"\x05roots\x18\x02 \x01(\fR\x05roots\"}\n" +
 	"\x12CreateTokenRequest\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x15\n" +
 	"\x06ttl_ns\x18\x02 \x01(\x03R\x05ttlNs\x12\x12\n" +
 	"\x04uses\x18\x03 \x01(\rR\x04uses\x12\x12\n" +
-	"\x04name\x18\x04 \x01(\tR\x04name\"8\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x14\n" +
+	"\x05login\x18\x05 \x01(\bR\x05login\"8\n" +
 	"\x10CreateTokenReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\"\x0f\n" +

@@ -98,26 +98,31 @@ const (
 	streamsMost   = 1024
 )
 
-// NewServer returns a server of this protocol. Callers with a certificate that it knows keep their connections
-// whatever others do. Admit is called when only the headers of a call have been read. Neither may block.
-func (p Party) NewServer(knows func(trust.Peer) bool, admit func(ctx context.Context, method string) error,
-	more ...grpc.ServerOption) *grpc.Server {
+// connectionAge is how old a connection over TLS becomes: who has renewed its certificate comes back with that.
+// Streams go on for as long as they last.
+const connectionAge = 10 * time.Minute
+
+// NewServer returns a server of this protocol.
+func (p Party) NewServer(g Gate, more ...grpc.ServerOption) *grpc.Server {
 	door := func(ctx context.Context, call *tap.Info) (context.Context, error) {
-		return ctx, admit(metadata.NewIncomingContext(ctx, call.Header), call.FullMethodName)
+		return ctx, g.Admit(metadata.NewIncomingContext(ctx, call.Header), call.FullMethodName)
 	}
-	limits := append(serverLimits(), grpc.Creds(p.server(knows)), grpc.InTapHandle(door))
+	limits := append(p.serverLimits(), grpc.Creds(p.server(g)), grpc.InTapHandle(door))
 	return grpc.NewServer(append(limits, more...)...)
 }
 
 // serverLimits returns what a server takes of its callers.
-func serverLimits() []grpc.ServerOption {
+func (p Party) serverLimits() []grpc.ServerOption {
+	alive := keepalive.ServerParameters{Time: aliveEvery, Timeout: aliveWait, MaxConnectionIdle: idleMost}
+	if p.ID != nil {
+		alive.MaxConnectionAge = connectionAge
+	}
 	return []grpc.ServerOption{grpc.ConnectionTimeout(handshakeWait),
 		grpc.MaxHeaderListSize(headersMost),
 		grpc.MaxConcurrentStreams(streamsMost), grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
 		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window), grpc.ReadBufferSize(socketBuffer),
 		grpc.WriteBufferSize(socketBuffer),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: aliveEvery, Timeout: aliveWait,
-			MaxConnectionIdle: idleMost}),
+		grpc.KeepaliveParams(alive),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: aliveEvery / 2,
 			PermitWithoutStream: true})}
 }
@@ -134,7 +139,7 @@ func CallError(op, addr string, err error) error {
 		kind = fault.Unauthorized
 	case codes.Unavailable:
 		kind, hint = fault.DriverLost, "is a driver running there? start one with volley driver"
-		if strings.Contains(s.Message(), "handshake failed") {
+		if Untrusted(err) {
 			kind, hint = fault.Unauthorized, "the two do not know each other: get a certificate of that cluster "+
 				"anew, with a token of an admin's"
 		}
@@ -146,6 +151,17 @@ func CallError(op, addr string, err error) error {
 		kind = fault.Timeout
 	}
 	return fault.Newf(kind, op, addr, "%s", plain(s.Message())).WithHint(hint)
+}
+
+// Untrusted reports whether a call has failed because the two ends do not trust each other: a retry does not mend it.
+func Untrusted(err error) bool {
+	m := status.Convert(err).Message()
+	if status.Code(err) != codes.Unavailable {
+		return false
+	}
+	tls := strings.Contains(m, "handshake failed") && (strings.Contains(m, "tls:") || strings.Contains(m, "x509:") ||
+		strings.Contains(m, "failed: trust "))
+	return tls || strings.Contains(m, notTrusted)
 }
 
 // transport is what gRPC says around the reason why there is no connection.

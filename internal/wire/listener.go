@@ -2,8 +2,11 @@ package wire
 
 import (
 	"container/list"
+	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/volley-engine/volley/internal/fault"
 )
@@ -23,14 +26,36 @@ type boundConn struct {
 	net.Conn
 	d     *Listener
 	place *list.Element // it is unauthenticated; nil is not
+	known atomic.Bool
+	read  int // bytes, while it was not
+}
+
+// unauthenticatedBytes is how much is read of a caller that has not proved who it is: the messages by which it does,
+// or by which it asks for its first certificate.
+const unauthenticatedBytes = 64 << 10
+
+// Read reads no more than some bytes of a caller that is not known.
+func (g *boundConn) Read(p []byte) (int, error) {
+	if g.known.Load() {
+		return g.Conn.Read(p)
+	}
+	n, err := g.Conn.Read(p[:min(len(p), unauthenticatedBytes)])
+	if g.read += n; g.read > unauthenticatedBytes && !g.known.Load() {
+		g.Close()
+		return 0, errors.New("the caller has not said who it is")
+	}
+	return n, err
 }
 
 // Listen serves an address: unix:PATH, a socket that only this user can reach, or HOST:PORT.
 func Listen(addr string) (*Listener, error) {
 	l, err := listen(addr)
-	if err != nil {
+	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fault.New(fault.NoResources, "listen on", addr, err).
-			WithHint("is another process serving it? choose another address")
+			WithHint("another process serves it: choose another address")
+	}
+	if err != nil {
+		return nil, fault.New(fault.NoResources, "listen on", addr, err)
 	}
 	return NewListener(l), nil
 }
@@ -81,6 +106,7 @@ func (d *Listener) forget(g *boundConn) {
 }
 
 func (d *Listener) authenticated(g *boundConn) {
+	g.known.Store(true)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.forget(g)
@@ -88,6 +114,8 @@ func (d *Listener) authenticated(g *boundConn) {
 
 // Close ends the connection.
 func (g *boundConn) Close() error {
-	g.d.authenticated(g) // there is nothing to bound any more
+	g.d.mu.Lock()
+	g.d.forget(g)
+	g.d.mu.Unlock()
 	return g.Conn.Close()
 }

@@ -57,11 +57,21 @@ func CheckAddress(op, addr string) error {
 }
 
 // server returns how the party's server knows its callers.
-func (p Party) server(knows func(trust.Peer) bool) credentials.TransportCredentials {
+func (p Party) server(g Gate) credentials.TransportCredentials {
 	if p.ID == nil {
-		return marking{byUser{}, knows}
+		return marking{byUser{}, g}
 	}
-	return marking{credentials.NewTLS(p.ID.Server(protocols)), knows}
+	return marking{credentials.NewTLS(p.ID.Server(protocols)), g}
+}
+
+// Gate decides about the callers of a server. None of its functions may block.
+type Gate struct {
+	// Knows reports whether a certificate is in force: its connections are kept whatever others do.
+	Knows func(trust.Peer) bool
+	// Admit refuses a call, of which only the headers have been read.
+	Admit func(ctx context.Context, method string) error
+	// Refused is told of connections that have come to nothing, if it is there.
+	Refused func(addr string, err error)
 }
 
 // byUser lets processes of one user on one machine know each other, as the kernel vouches for it.
@@ -99,19 +109,22 @@ func (byUser) OverrideServerName(string) error { return nil }
 // marking notes which connections of a listener are of callers that have proved who they are.
 type marking struct {
 	credentials.TransportCredentials
-	knows func(trust.Peer) bool
+	gate Gate
 }
 
 func (m marking) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := m.TransportCredentials.ServerHandshake(raw)
-	if err == nil && m.proved(info) {
+	switch {
+	case err != nil && m.gate.Refused != nil:
+		m.gate.Refused(raw.RemoteAddr().String(), err)
+	case err == nil && m.proved(info):
 		Authenticated(raw)
 	}
 	return conn, info, err
 }
 
 func (m marking) Clone() credentials.TransportCredentials {
-	return marking{m.TransportCredentials.Clone(), m.knows}
+	return marking{m.TransportCredentials.Clone(), m.gate}
 }
 
 // proved reports whether the other end is known.
@@ -121,7 +134,7 @@ func (m marking) proved(info credentials.AuthInfo) bool {
 		return true // over a socket
 	}
 	p, ok := trust.PeerOf(t.State)
-	return ok && m.knows(p)
+	return ok && m.gate.Knows(p)
 }
 
 // Authenticated notes that the caller on a connection has proved who it is: it is not closed for others' sake.

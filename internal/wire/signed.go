@@ -29,7 +29,7 @@ func SignerOf(id *trust.Identity, u *UserProgram) (trust.Name, error) {
 		return trust.Name{}, fault.Newf(fault.Unauthorized, "run the program", u.Digest, "it is not signed")
 	}
 	who, err := id.Signer(s, ofPrograms, u.Digest)
-	if err == nil && who.Role != trust.Submit && who.Role != trust.Admin {
+	if err == nil && who.Role != trust.Submit && who.Role != trust.Admin && who.Role != trust.Driver {
 		err = fault.Newf(fault.Unauthorized, "run the program", u.Digest, "%s has signed it, who may submit none", who)
 	}
 	return who, err

@@ -55,23 +55,45 @@ func listenSocket(path string) (net.Listener, error) {
 		return nil, err
 	}
 	name := short(dir, path)
-	if conn, err := net.Dial("unix", name); err == nil {
-		conn.Close()
-		return nil, syscall.EADDRINUSE
-	}
-	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removeStale(name); err != nil {
 		return nil, err
 	}
 	l, err := net.Listen("unix", name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("serve a socket: %w", errors.Unwrap(err)) // the name it has is a descriptor's
 	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false) // the name it has is another file's by then
-	if err := os.Chmod(name, 0o600); err != nil {
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	info, err := os.Lstat(name)
+	if err == nil {
+		err = os.Chmod(name, 0o600)
+	}
+	if err != nil {
 		l.Close()
 		return nil, err
 	}
-	return &socketListener{l, path}, nil
+	return &socketListener{l, path, info}, nil
+}
+
+// removeStale removes a socket that no process serves any more, and nothing else.
+func removeStale(name string) error {
+	info, err := os.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return errors.New("there is a file of that name, which is no socket")
+	}
+	conn, err := net.Dial("unix", name)
+	if err == nil {
+		conn.Close()
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return syscall.EADDRINUSE
+	}
+	return os.Remove(name)
 }
 
 // ownDirectory opens a directory, made if it is not there, in which no other user can put or replace anything.
@@ -100,12 +122,19 @@ func ownDirectory(path string) (*os.File, error) {
 type socketListener struct {
 	net.Listener
 	path string
+	own  fs.FileInfo
 }
 
 func (l *socketListener) Close() error {
-	os.Remove(l.path)
+	now, err := os.Lstat(l.path)
+	if err == nil && os.SameFile(now, l.own) && now.ModTime().Equal(l.own.ModTime()) { // else another has its place
+		os.Remove(l.path)
+	}
 	return l.Listener.Close()
 }
+
+// Abandon stops serving as a process does that is killed: the socket's file stays.
+func (l *socketListener) Abandon() { l.Listener.Close() }
 
 // Addr returns the socket's address.
 func (l *socketListener) Addr() net.Addr { return socketAddr(l.path) }
@@ -128,6 +157,9 @@ func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 		return nil, err
 	}
 	defer dir.Close()
+	if err := ownSocket(short(dir, path), path); err != nil {
+		return nil, err
+	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", short(dir, path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -138,6 +170,35 @@ func dialSocket(ctx context.Context, path string) (net.Conn, error) {
 		err = fmt.Errorf("connect to %s: %w", path, errors.Unwrap(err))
 	}
 	return conn, err
+}
+
+// notTrusted begins the error of a socket of another user, which no retry mends.
+const notTrusted = "trust the socket: it is "
+
+// ownSocket refuses a socket that another user has made: who serves it is asked only once it is connected to, and a
+// stranger's may be gone by then.
+func ownSocket(name, path string) error {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return nil // which the connection says
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() && owner.Uid != 0 {
+		return fmt.Errorf(notTrusted+"user %d's, not user %d's: %s", owner.Uid, os.Geteuid(), path)
+	}
+	return nil
+}
+
+// Served reports whether a process serves the socket of an address.
+func Served(addr string) bool {
+	path, ok := SocketPath(addr)
+	if !ok {
+		return false
+	}
+	conn, err := dialSocket(context.Background(), path)
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
 }
 
 // userOf returns the user whose process is at the other end of a socket.
@@ -173,8 +234,7 @@ func sameUser(conn net.Conn) error {
 		return err
 	}
 	if uid != os.Geteuid() && uid != 0 {
-		return fault.Newf(fault.Unauthorized, "trust", "the socket", "its other end is user %d's, not user %d's", uid,
-			os.Geteuid())
+		return fmt.Errorf(notTrusted+"user %d's, not user %d's", uid, os.Geteuid())
 	}
 	return nil
 }
