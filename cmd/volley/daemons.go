@@ -18,14 +18,28 @@ import (
 	"github.com/volley-engine/volley/internal/pace"
 )
 
-func daemonLogger(name, level string) hclog.Logger {
-	return hclog.New(&hclog.LoggerOptions{Name: name, Level: hclog.LevelFromString(level), Output: os.Stderr})
+// logFlags are the flags of what a daemon says on stderr.
+type logFlags struct{ level, format string }
+
+func (l *logFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&l.level, "log-level", "info", "trace, debug, info, warn, error or off")
+	fs.StringVar(&l.format, "log-format", "text", "text, or json: an object a line")
+}
+
+// logger returns what a daemon logs to.
+func (l *logFlags) logger(c *cobra.Command, name string) (hclog.Logger, error) {
+	if l.format != "text" && l.format != "json" {
+		return nil, usage(c, "log-format", "%q is neither text nor json", l.format)
+	}
+	return hclog.New(&hclog.LoggerOptions{Name: name, Level: hclog.LevelFromString(l.level), Output: os.Stderr,
+		JSONFormat: l.format == "json"}), nil
 }
 
 func driverCommand() *cobra.Command {
 	keep, restarts, most := driverd.DefaultKeep, uint32(0), 0
 	cfg := driverd.Config{Keep: &keep, Restarts: &restarts, MaxJobs: &most}
-	var config, level string
+	var config string
+	var logs logFlags
 	c := &cobra.Command{
 		Use:   "driver",
 		Short: "Serve a cluster: take jobs in and hand them to executors",
@@ -43,7 +57,10 @@ is ready, and ends on SIGTERM.`,
 			if cfg.DataDir == "" {
 				cfg.DataDir = filepath.Join(volley.DefaultDataDir(), "driver")
 			}
-			cfg.Logger = daemonLogger("driver", level)
+			var err error
+			if cfg.Logger, err = logs.logger(c, "driver"); err != nil {
+				return err
+			}
 			d, err := driverd.Start(cfg)
 			if err != nil {
 				return err
@@ -76,10 +93,9 @@ is ready, and ends on SIGTERM.`,
 		"how often a job's process is started again that was killed or ended without a report; volley job resume "+
 			"begins anew")
 	fs.IntVar(&most, "max-jobs", driverd.DefaultMaxJobs, "how many jobs run at a time; the others wait for their "+
-		"turn, by "+
-		"--priority of submit, users' shares and age; 0 is no limit")
+		"turn, by --priority of submit, users' shares and age; 0 is no limit")
 	fs.Var((*keepValue)(&keep), "keep", aboutKeep)
-	fs.StringVar(&level, "log-level", "info", "trace, debug, info, warn, error or off")
+	logs.register(fs)
 	fs.StringVar(&config, "config", "", "YAML file with values for flags")
 	return c
 }
@@ -94,7 +110,8 @@ func ended(err error) error {
 
 func executorCommand() *cobra.Command {
 	cfg := executord.Config{}
-	var config, level, join string
+	var config, join string
+	var logs logFlags
 	var labels []string
 	c := &cobra.Command{
 		Use:   "executor",
@@ -132,7 +149,9 @@ SIGTERM.`,
 			if err := member(c, &cfg, join); err != nil {
 				return err
 			}
-			cfg.Logger = daemonLogger("executor", level)
+			if cfg.Logger, err = logs.logger(c, "executor"); err != nil {
+				return err
+			}
 			cfg.Ready = func(addr string) {
 				_ = printJSON(map[string]string{"registered": addr, "name": cfg.Name})
 			}
@@ -148,11 +167,12 @@ SIGTERM.`,
 			return ended(d.Run(c.Context()))
 		},
 	}
-	executorFlags(c.Flags(), &cfg, &labels, &join, &level, &config)
+	executorFlags(c.Flags(), &cfg, &labels, &join, &config, &logs)
 	return c
 }
 
-func executorFlags(fs *pflag.FlagSet, cfg *executord.Config, labels *[]string, join, level, config *string) {
+func executorFlags(fs *pflag.FlagSet, cfg *executord.Config, labels *[]string, join, config *string,
+	logs *logFlags) {
 	fs.StringVar(&cfg.Driver, "driver", "", "the driver: HOST:PORT, or unix:PATH of a socket (default: that of "+
 		"the token, or else this user's own)")
 	fs.StringVar(join, "join", "", "token of a cluster to join (volley token create --role executor); one that "+
@@ -175,6 +195,6 @@ func executorFlags(fs *pflag.FlagSet, cfg *executord.Config, labels *[]string, j
 	fs.DurationVar(&cfg.MaxWait, "max-wait", 10*time.Minute, "how long to look for a driver that is gone")
 	fs.DurationVar(&cfg.Drain, "drain", 5*time.Second,
 		"how long a shutdown waits until running jobs have moved their splits elsewhere")
-	fs.StringVar(level, "log-level", "info", "trace, debug, info, warn, error or off")
+	logs.register(fs)
 	fs.StringVar(config, "config", "", "YAML file with values for flags")
 }

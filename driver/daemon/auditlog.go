@@ -45,6 +45,8 @@ const (
 type auditLog struct {
 	path string
 	log  hclog.Logger
+	// onRefused is called for each refusal, written or not.
+	onRefused func()
 
 	mu      sync.Mutex
 	size    int64
@@ -54,7 +56,7 @@ type auditLog struct {
 }
 
 func newAuditLog(dataDir string, log hclog.Logger) *auditLog {
-	a := &auditLog{path: filepath.Join(dataDir, auditName), log: log}
+	a := &auditLog{path: filepath.Join(dataDir, auditName), log: log, onRefused: func() {}}
 	if info, err := os.Stat(a.path); err == nil {
 		a.size = info.Size()
 	}
@@ -72,6 +74,7 @@ func (a *auditLog) did(l auditLine) {
 func (a *auditLog) refused(l auditLine) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.onRefused()
 	if now := time.Now(); now.Sub(a.second) >= time.Second {
 		a.second, a.strange = now, 0
 	}

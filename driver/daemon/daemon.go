@@ -177,7 +177,8 @@ func Start(cfg Config) (*Daemon, error) {
 		l.Close()
 		return nil, err
 	}
-	d.metrics = newMetrics(func() (jobs, executors map[string]int) { return d.jobs.states(), d.members.states() })
+	d.metrics = newMetrics(present{d})
+	d.audit.onRefused = d.metrics.refused.Inc
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	if d.journal, err = OpenRaft(filepath.Join(dir, "journal"), cfg.Logger.Named("raft")); err != nil {
 		l.Close()

@@ -49,6 +49,7 @@ type jobHandle struct {
 	heard       time.Time                  // of its process
 	busy        bool                       // a message of its process is being handled
 	previous    *wire.Commit               // of this process
+	rows        uint64                     // that its steps have merged
 	changed     chan struct{}              // closed at the next change of state or log
 	ended       chan struct{}
 }

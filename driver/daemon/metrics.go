@@ -22,41 +22,19 @@ type metrics struct {
 	exchanges prometheus.Counter
 	dropped   *prometheus.CounterVec
 	rows      prometheus.Counter
-	states    states
+	restarts  prometheus.Counter
+	exclusion prometheus.Counter
+	runners   prometheus.Counter
+	refused   prometheus.Counter
+	journal   prometheus.Histogram
 }
 
-// states counts jobs and executors by state, at each request.
-type states struct {
-	jobs, executors *prometheus.Desc
-	look            func() (jobs, executors map[string]int)
-}
-
-// Describe names the metrics.
-func (s states) Describe(out chan<- *prometheus.Desc) {
-	out <- s.jobs
-	out <- s.executors
-}
-
-// Collect implements prometheus.Collector.
-func (s states) Collect(out chan<- prometheus.Metric) {
-	jobs, executors := s.look()
-	for state, n := range jobs {
-		out <- prometheus.MustNewConstMetric(s.jobs, prometheus.GaugeValue, float64(n), state)
-	}
-	for state, n := range executors {
-		out <- prometheus.MustNewConstMetric(s.executors, prometheus.GaugeValue, float64(n), state)
-	}
-}
-
-func newMetrics(look func() (jobs, executors map[string]int)) *metrics {
+func newMetrics(present prometheus.Collector) *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "volley_" + name, Help: help})
 	}
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: "volley_" + name, Help: help, Buckets: buckets})
-	}
-	byState := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc("volley_"+name, help, []string{"state"}, nil)
 	}
 	seconds := prometheus.ExponentialBuckets(0.001, 2, 18)
 	m := &metrics{
@@ -73,11 +51,16 @@ func newMetrics(look func() (jobs, executors map[string]int)) *metrics {
 		exchanges: counter("exchanges_total", "Splits that changed executor by exchange."),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "volley_dropped_reports_total",
 			Help: "Reports and results that did not become part of a step, by reason."}, []string{"reason"}),
-		rows:   counter("dropped_rows_total", "Rows folded whose result was not merged."),
-		states: states{byState("jobs", "Jobs by state."), byState("executors", "Executors by state."), look},
+		rows: counter("dropped_rows_total", "Rows folded whose result was not merged."),
+		restarts: counter("job_restarts_total", "Processes of jobs that ended without a report and were started "+
+			"again."),
+		exclusion: counter("exclusions_total", "Times that a job gave an executor no more work for a while."),
+		runners:   counter("runner_ends_total", "Runners that ended although their job had not."),
+		refused:   counter("refused_total", "Calls, requests and connections that were not let in."),
+		journal:   histogram("journal_seconds", "Time until an entry of the journal is on disk and applied.", seconds),
 	}
 	m.registry.MustRegister(m.steps, m.cut, m.share, m.neff, m.took, m.wait, m.bytes, m.exchanges, m.dropped, m.rows,
-		m.states,
+		m.restarts, m.exclusion, m.runners, m.refused, m.journal, present,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, reason := range []string{"stale", "late", "mismatched"} {
 		m.dropped.WithLabelValues(reason)

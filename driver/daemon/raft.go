@@ -26,6 +26,10 @@ type Raft struct {
 	raft  *raft.Raft
 	store *journalFile
 	fsm   *machine
+
+	mu      sync.Mutex
+	waiting map[int]time.Time // since when entries have not been confirmed
+	entries int               // so far
 }
 
 const (
@@ -56,7 +60,7 @@ func OpenRaft(dir string, log hclog.Logger) (*Raft, error) {
 	if err != nil {
 		return nil, failed(err)
 	}
-	r := &Raft{store: store, fsm: &machine{}}
+	r := &Raft{store: store, fsm: &machine{}, waiting: map[int]time.Time{}}
 	if err := r.start(dir, log); err != nil {
 		store.Close()
 		return nil, failed(err)
@@ -167,12 +171,45 @@ func journalFault(err error) error {
 
 // apply replicates an entry and returns the state machine's answer.
 func (r *Raft) apply(raw []byte) error {
+	defer r.awaits()()
 	f := r.raft.Apply(raw, raftWait)
 	if err := f.Error(); err != nil {
 		return err
 	}
 	err, _ := f.Response().(error)
 	return err
+}
+
+// awaits notes that an entry is on its way; done is called once it is confirmed, or will not be.
+func (r *Raft) awaits() (done func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entries++
+	n := r.entries
+	r.waiting[n] = time.Now()
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.waiting, n)
+	}
+}
+
+// lateAfter is how long an entry may take before the journal is said to be late.
+const lateAfter = 2 * time.Second
+
+// Late returns how long the oldest entry that is not confirmed has been waited for; 0 where that is no longer than
+// usual.
+func (r *Raft) Late() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var most time.Duration
+	for _, since := range r.waiting {
+		most = max(most, time.Since(since))
+	}
+	if most < lateAfter {
+		return 0
+	}
+	return most
 }
 
 // State returns the state that the records make.

@@ -194,13 +194,30 @@ func (d *Daemon) getHealth(w http.ResponseWriter, _ *http.Request) {
 	answer(w, map[string]string{"status": "ok"})
 }
 
-// getReady reports whether jobs would run.
+// leastFree is how many bytes must be free where the driver keeps its data, for it to be ready.
+const leastFree = 64 << 20
+
+// getReady reports whether the driver takes jobs in: whether its journal answers, and its disk has room. How many
+// executors are fit it says, and that none is is no reason not to be ready: they reach it only where it is.
 func (d *Daemon) getReady(w http.ResponseWriter, _ *http.Request) {
+	var why []string
 	if d.ctx.Err() != nil {
-		refuse(w, http.StatusServiceUnavailable, "the driver is going down")
+		why = append(why, "the driver is going down")
+	}
+	if late := d.journal.Late(); late > 0 {
+		why = append(why, fmt.Sprintf("the journal has not answered for %v", late.Round(time.Second)))
+	}
+	free, err := freeBytes(d.cfg.DataDir)
+	if err != nil {
+		why = append(why, "the data directory cannot be looked at: "+err.Error())
+	} else if free < leastFree {
+		why = append(why, fmt.Sprintf("%d MiB are free in the data directory, less than %d", free>>20, leastFree>>20))
+	}
+	if len(why) > 0 {
+		refuse(w, http.StatusServiceUnavailable, strings.Join(why, "; "))
 		return
 	}
-	answer(w, map[string]any{"status": "ok", "executors": len(d.members.all())})
+	answer(w, map[string]any{"status": "ok", "executors": d.members.states()["alive"]})
 }
 
 func (d *Daemon) getMetrics(w http.ResponseWriter, r *http.Request) {

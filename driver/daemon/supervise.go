@@ -248,7 +248,7 @@ func (t *jobTable) processConnected(w *jobHandle, a *arrival, incarnation string
 func (w *jobHandle) connect(a *arrival, link uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.out, w.direct, w.link, w.previous, w.heard, w.busy = a.out, a.direct, link, nil, time.Now(), false
+	w.out, w.direct, w.link, w.previous, w.heard, w.busy, w.rows = a.out, a.direct, link, nil, time.Now(), false, 0
 }
 
 // disconnect handles the end of a connection.
@@ -296,6 +296,9 @@ func (w *jobHandle) take(f *wire.FromJob, link uint64) {
 	case *wire.FromJob_Drained:
 		ev.Drained = b.Drained.Name
 	case *wire.FromJob_Exclusion:
+		if b.Exclusion.Why != "" {
+			w.d.metrics.exclusion.Inc()
+		}
 		ev.Exclusion = &driver.Exclusion{Executor: plan.ExecutorID(b.Exclusion.Executor), Why: b.Exclusion.Why}
 	case *wire.FromJob_Trouble:
 		ev.Trouble = &b.Trouble.What
@@ -320,7 +323,7 @@ func (w *jobHandle) lastCommit(c *wire.Commit) *wire.Commit {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last := w.previous
-	w.previous = c
+	w.previous, w.rows = c, w.rows+c.Rows
 	if last == nil {
 		last = &wire.Commit{}
 	}

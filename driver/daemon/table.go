@@ -218,6 +218,8 @@ func (t *jobTable) write(c *LifeWrite) {
 		t.keepResult(c.Job)
 	}
 	ev := &LifeWritten{ID: c.ID}
+	began := time.Now()
+	defer func() { t.d.metrics.journal.Observe(time.Since(began).Seconds()) }()
 	if err := t.d.journal.Append(t.d.ctx, c.Records...); err != nil {
 		ev.Outcome, ev.Why = NotApplied, err.Error()
 		if k := fault.KindOf(err); k == fault.Timeout || k == fault.Cancelled {
@@ -303,6 +305,9 @@ func (t *jobTable) show(c *JobShown) {
 	default:
 	}
 	w.change(func() {
+		if c.Restarts > w.info.Restarts {
+			t.d.metrics.restarts.Add(float64(c.Restarts - w.info.Restarts))
+		}
 		w.info.State, w.info.Why, w.info.Step, w.info.Restarts, w.info.EndedUnixNs = c.State, c.Why, c.Step, c.Restarts,
 			c.Ended
 	})

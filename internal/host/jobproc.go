@@ -246,7 +246,7 @@ func commitOf(s *driver.StepReport, digest plan.Digest) *wire.Commit {
 	c := &wire.Commit{Step: uint64(s.Number), Epoch: uint64(s.Epoch), Params: digest[:], Share: s.Share, NEff: s.NEff,
 		TookNs: uint64(s.Took), Bytes: uint64(s.Bytes), Cut: s.Stats.Cut, Moves: uint64(s.Counters.Moves),
 		StaleReports: uint64(s.Counters.StaleReports), LateResults: uint64(s.Counters.LateResults),
-		Mismatched: uint64(s.Counters.Mismatched), DroppedRows: uint64(s.Counters.DroppedRows)}
+		Mismatched: uint64(s.Counters.Mismatched), DroppedRows: uint64(s.Counters.DroppedRows), Rows: uint64(s.Merged)}
 	if s.Stats.FirstFinish > 0 {
 		c.WaitNs = uint64(s.Stats.StopAt - s.Stats.FirstFinish)
 	}

@@ -1352,11 +1352,13 @@ type Commit struct {
 	Bytes  uint64 `protobuf:"varint,8,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	Cut    bool   `protobuf:"varint,9,opt,name=cut,proto3" json:"cut,omitempty"`
 	// Sums since the job's process began.
-	Moves         uint64 `protobuf:"varint,10,opt,name=moves,proto3" json:"moves,omitempty"`
-	StaleReports  uint64 `protobuf:"varint,11,opt,name=stale_reports,json=staleReports,proto3" json:"stale_reports,omitempty"`
-	LateResults   uint64 `protobuf:"varint,12,opt,name=late_results,json=lateResults,proto3" json:"late_results,omitempty"`
-	Mismatched    uint64 `protobuf:"varint,13,opt,name=mismatched,proto3" json:"mismatched,omitempty"`
-	DroppedRows   uint64 `protobuf:"varint,14,opt,name=dropped_rows,json=droppedRows,proto3" json:"dropped_rows,omitempty"`
+	Moves        uint64 `protobuf:"varint,10,opt,name=moves,proto3" json:"moves,omitempty"`
+	StaleReports uint64 `protobuf:"varint,11,opt,name=stale_reports,json=staleReports,proto3" json:"stale_reports,omitempty"`
+	LateResults  uint64 `protobuf:"varint,12,opt,name=late_results,json=lateResults,proto3" json:"late_results,omitempty"`
+	Mismatched   uint64 `protobuf:"varint,13,opt,name=mismatched,proto3" json:"mismatched,omitempty"`
+	DroppedRows  uint64 `protobuf:"varint,14,opt,name=dropped_rows,json=droppedRows,proto3" json:"dropped_rows,omitempty"`
+	// That the step has merged.
+	Rows          uint64 `protobuf:"varint,15,opt,name=rows,proto3" json:"rows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1485,6 +1487,13 @@ func (x *Commit) GetMismatched() uint64 {
 func (x *Commit) GetDroppedRows() uint64 {
 	if x != nil {
 		return x.DroppedRows
+	}
+	return 0
+}
+
+func (x *Commit) GetRows() uint64 {
+	if x != nil {
+		return x.Rows
 	}
 	return 0
 }
@@ -4377,7 +4386,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x05relay\x18\x02 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12+\n" +
 	"\x04left\x18\x03 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x04left\x121\n" +
 	"\x05drain\x18\x04 \x01(\v2\x19.volley.wire.DrainRequestH\x00R\x05drainB\x06\n" +
-	"\x04body\"\xf0\x02\n" +
+	"\x04body\"\x84\x03\n" +
 	"\x06Commit\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\x04R\x04step\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
@@ -4395,7 +4404,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\n" +
 	"mismatched\x18\r \x01(\x04R\n" +
 	"mismatched\x12!\n" +
-	"\fdropped_rows\x18\x0e \x01(\x04R\vdroppedRows\"\xd0\x01\n" +
+	"\fdropped_rows\x18\x0e \x01(\x04R\vdroppedRows\x12\x12\n" +
+	"\x04rows\x18\x0f \x01(\x04R\x04rows\"\xd0\x01\n" +
 	"\rSubmitRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12\x12\n" +
