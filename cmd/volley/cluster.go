@@ -101,10 +101,16 @@ func table(heading string, fill func(row func(...any))) error {
 
 func jobCommand() *cobra.Command {
 	var out, eventLog string
-	var overwrite bool
+	var overwrite, stacks bool
+	var profile time.Duration
 	c := clientCommand("job ID", "Describe a job of a cluster", `Job says how a job stands, and what it has come to. With --out and --event-log
-it brings the model and the event log of a job that has ended.`, exactArgs(1, "the id of a job"),
+it brings the model and the event log of a job that has ended. --stacks prints what
+each goroutine of its process and its runners does, --profile what their processors
+are busy with: both are an admin's.`, exactArgs(1, "the id of a job"),
 		func(ctx context.Context, client wire.ClusterClient, addr string, args []string, asJSON bool) error {
+			if stacks || profile != 0 {
+				return inspect(ctx, client, addr, args[0], profile, out)
+			}
 			reply, err := client.Jobs(ctx, &wire.JobsRequest{Id: args[0]})
 			if err != nil {
 				return wire.CallError("ask for "+args[0]+" at", addr, err)
@@ -135,6 +141,9 @@ it brings the model and the event log of a job that has ended.`, exactArgs(1, "t
 	c.Flags().StringVar(&out, "out", "", "directory for the job's model")
 	c.Flags().StringVar(&eventLog, "event-log", "", "file for the job's event log")
 	c.Flags().BoolVar(&overwrite, "overwrite", false, "replace the model directory if it exists")
+	c.Flags().BoolVar(&stacks, "stacks", false, "print the stacks of the job's process and its runners")
+	c.Flags().DurationVar(&profile, "profile", 0, "watch their processors for so long; a file each for go tool "+
+		"pprof, in --out or here")
 	c.AddCommand(resumeCommand(), removeCommand())
 	return c
 }

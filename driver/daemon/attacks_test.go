@@ -524,6 +524,15 @@ func TestAJobsCertificateIsForThatJob(t *testing.T) {
 			_, err = s.Recv()
 			return err
 		},
+		"answer for another": func() error {
+			ticket, _ := d.inspections.begin(theirs.info.Id, 1)
+			_, err := c.Inspected(ctx, &wire.Inspection{Ticket: ticket})
+			return err
+		},
+		"answer unasked": func() error {
+			_, err := c.Inspected(ctx, &wire.Inspection{Ticket: "made up"})
+			return err
+		},
 		"submit": func() error {
 			_, err := c.Submit(ctx, &wire.SubmitRequest{Job: "logistic"})
 			return err

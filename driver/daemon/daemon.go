@@ -114,23 +114,24 @@ func (c Config) beat() time.Duration { return c.Suspicion / wire.Missed }
 type Daemon struct {
 	wire.UnimplementedClusterServer
 	wire.UnimplementedBlocksServer
-	cfg       Config
-	admission *admission
-	audit     *auditLog
-	log       hclog.Logger
-	listener  net.Listener
-	server    *grpc.Server
-	web       *http.Server // nil where there is none
-	webAddr   string
-	metrics   *metrics
-	journal   *Raft
-	programs  *programs.Store
-	jobs      *jobTable
-	members   *members
-	handovers handovers
-	ctx       context.Context
-	cancel    context.CancelFunc
-	stopWatch context.CancelFunc
+	cfg         Config
+	admission   *admission
+	audit       *auditLog
+	log         hclog.Logger
+	listener    net.Listener
+	server      *grpc.Server
+	web         *http.Server // nil where there is none
+	webAddr     string
+	metrics     *metrics
+	journal     *Raft
+	programs    *programs.Store
+	jobs        *jobTable
+	members     *members
+	handovers   handovers
+	inspections inspections
+	ctx         context.Context
+	cancel      context.CancelFunc
+	stopWatch   context.CancelFunc
 	// renewAgain is when the driver tries again to renew its own certificate; watch's.
 	renewAgain time.Time
 	wg         sync.WaitGroup

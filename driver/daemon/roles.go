@@ -35,6 +35,8 @@ var may = map[string][]trust.Role{
 	wire.Cluster_End_FullMethodName:               processes,
 	wire.Blocks_Fetch_FullMethodName:              processes,
 	wire.Blocks_Give_FullMethodName:               processes,
+	wire.Cluster_Inspected_FullMethodName:         processes,
+	wire.Cluster_Inspect_FullMethodName:           admins,
 	wire.Cluster_Jobs_FullMethodName:              readers,
 	wire.Cluster_Watch_FullMethodName:             readers,
 	wire.Cluster_Executors_FullMethodName:         readers,

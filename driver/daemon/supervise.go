@@ -17,6 +17,7 @@ import (
 
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/memory"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -113,6 +114,7 @@ func (w *jobHandle) begin(cmd *exec.Cmd, s *LifeStart) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	memory.DiesFirst(cmd.Process.Pid)
 	w.change(func() { w.process, w.present, w.incarnation = cmd.Process, s.Term, s.Incarnation })
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/programs"
@@ -237,6 +238,8 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 			}
 		case *wire.ForExecutor_Renew:
 			go d.renew(ctx, client)
+		case *wire.ForExecutor_Ask:
+			d.ask(b.Ask)
 		case *wire.ForExecutor_Close:
 			d.closeJob(b.Close.Job)
 		case *wire.ForExecutor_Goodbye:
@@ -260,6 +263,15 @@ func (d *Daemon) host() string {
 	defer conn.Close()
 	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
 	return host
+}
+
+// ask hands a request for stacks or a profile to a job's runner, which answers the driver itself.
+func (d *Daemon) ask(a *wire.AskRunner) {
+	r := d.runner(a.Job)
+	raw, err := proto.Marshal(&wire.ToExecutor{Body: &wire.ToExecutor_Ask{Ask: a.Ask}})
+	if r != nil && err == nil {
+		r.send(raw)
+	}
 }
 
 // renew has the driver sign this executor's certificate anew.

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/memory"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/scheduler"
@@ -103,13 +104,9 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, bea
 	return r, nil
 }
 
-// Limits of a runner: no core dumps, which would hold data; enough open files
-// for its splits and peers; and where memory runs out the kernel kills it
-// before its executor.
-const (
-	runnerFiles = 65536
-	runnerOOM   = "500"
-)
+// runnerFiles is how many files a runner may have open, for its splits and peers; core dumps, which would hold data, it
+// may not make, and where memory runs out the kernel ends it before its executor.
+const runnerFiles = 65536
 
 // mostMemory returns how many bytes a runner may ever take: well beyond its soft
 // limit, or most of the machine's.
@@ -125,9 +122,9 @@ func (c *Config) mostMemory() uint64 {
 }
 
 // limit sets the limits that the system allows.
-func limit(pid int, memory uint64) {
-	if memory > 0 {
-		_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: memory, Max: memory}, nil)
+func limit(pid int, most uint64) {
+	if most > 0 {
+		_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: most}, nil)
 	}
 	_ = unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
 	var files unix.Rlimit
@@ -135,7 +132,7 @@ func limit(pid int, memory uint64) {
 		files.Cur = min(files.Max, runnerFiles)
 		_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &files, nil)
 	}
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(runnerOOM), 0)
+	memory.DiesFirst(pid)
 }
 
 // socketPair makes two connected sockets, the second as a file for the child.

@@ -39,6 +39,7 @@ type remote struct {
 	blocks map[string]string     // addresses, by executor
 	byName map[string]*relayConn // those with direct connections, by the names of these
 
+	self    jobParty
 	directs *directs
 	stop    func() // serving them
 	closed  bool
@@ -64,7 +65,7 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 		return nil, wire.CallError("reach the driver at", p.Driver, err)
 	}
 	go self.keepRenewed(ctx)
-	r := &remote{conn: conn, peers: map[string]*relayConn{}, blocks: map[string]string{},
+	r := &remote{conn: conn, self: self, peers: map[string]*relayConn{}, blocks: map[string]string{},
 		byName: map[string]*relayConn{}}
 	r.directs = &directs{receive: r.receiveDirect, ended: r.endedDirect}
 	direct, stop, err := self.serve(p.JobDir, "direct.sock", func(s *grpc.Server) {
@@ -129,6 +130,8 @@ func (r *remote) read(stream wire.Cluster_WorkClient) {
 			r.receive(b.Relay)
 		case *wire.ForJob_Left:
 			r.left(b.Left.Job, b.Left.Why)
+		case *wire.ForJob_Ask:
+			go r.self.answer(b.Ask, "")
 		case *wire.ForJob_Drain:
 			r.Drain(plan.ExecutorID(b.Drain.Name), func(id plan.ExecutorID) {
 				_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Drained{Drained: &wire.DrainRequest{Name: string(id)}}})

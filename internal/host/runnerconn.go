@@ -125,6 +125,8 @@ func (c *runnerConn) own(m *wire.ToExecutor) bool {
 		c.gate.Set(b.Pause.On)
 	case *wire.ToExecutor_Hand:
 		go c.hand(b.Hand)
+	case *wire.ToExecutor_Ask:
+		go c.runner.self.answer(b.Ask, c.runner.process.Executor)
 	case *wire.ToExecutor_StartStep:
 		_ = c.notes.Put(c.begunNote(b.StartStep)) // its failure ends the connection
 		return false

@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"fmt"
+	"os"
 	"runtime/debug"
 	"sync"
 )
@@ -69,4 +71,10 @@ func set() {
 	if budget.limit > 0 {
 		debug.SetMemoryLimit(max(budget.limit/2, budget.limit-budget.children*ofChild(budget.limit)))
 	}
+}
+
+// DiesFirst has the kernel end a process before others where memory runs out: users' programs go before the daemons
+// that have started them.
+func DiesFirst(pid int) {
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("500"), 0) // not everywhere can that be said
 }

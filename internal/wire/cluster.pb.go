@@ -749,6 +749,7 @@ type ForExecutor struct {
 	//	*ForExecutor_Close
 	//	*ForExecutor_Goodbye
 	//	*ForExecutor_Renew
+	//	*ForExecutor_Ask
 	Body          isForExecutor_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -845,6 +846,15 @@ func (x *ForExecutor) GetRenew() *Renewal {
 	return nil
 }
 
+func (x *ForExecutor) GetAsk() *AskRunner {
+	if x != nil {
+		if x, ok := x.Body.(*ForExecutor_Ask); ok {
+			return x.Ask
+		}
+	}
+	return nil
+}
+
 type isForExecutor_Body interface {
 	isForExecutor_Body()
 }
@@ -875,6 +885,11 @@ type ForExecutor_Renew struct {
 	Renew *Renewal `protobuf:"bytes,6,opt,name=renew,proto3,oneof"`
 }
 
+type ForExecutor_Ask struct {
+	// For a job's runner.
+	Ask *AskRunner `protobuf:"bytes,7,opt,name=ask,proto3,oneof"`
+}
+
 func (*ForExecutor_Welcome) isForExecutor_Body() {}
 
 func (*ForExecutor_Open) isForExecutor_Body() {}
@@ -886,6 +901,8 @@ func (*ForExecutor_Close) isForExecutor_Body() {}
 func (*ForExecutor_Goodbye) isForExecutor_Body() {}
 
 func (*ForExecutor_Renew) isForExecutor_Body() {}
+
+func (*ForExecutor_Ask) isForExecutor_Body() {}
 
 type Goodbye struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1230,6 +1247,7 @@ type ForJob struct {
 	//	*ForJob_Relay
 	//	*ForJob_Left
 	//	*ForJob_Drain
+	//	*ForJob_Ask
 	Body          isForJob_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1308,6 +1326,15 @@ func (x *ForJob) GetDrain() *DrainRequest {
 	return nil
 }
 
+func (x *ForJob) GetAsk() *Ask {
+	if x != nil {
+		if x, ok := x.Body.(*ForJob_Ask); ok {
+			return x.Ask
+		}
+	}
+	return nil
+}
+
 type isForJob_Body interface {
 	isForJob_Body()
 }
@@ -1330,6 +1357,10 @@ type ForJob_Drain struct {
 	Drain *DrainRequest `protobuf:"bytes,4,opt,name=drain,proto3,oneof"`
 }
 
+type ForJob_Ask struct {
+	Ask *Ask `protobuf:"bytes,5,opt,name=ask,proto3,oneof"`
+}
+
 func (*ForJob_Welcome) isForJob_Body() {}
 
 func (*ForJob_Relay) isForJob_Body() {}
@@ -1337,6 +1368,61 @@ func (*ForJob_Relay) isForJob_Body() {}
 func (*ForJob_Left) isForJob_Body() {}
 
 func (*ForJob_Drain) isForJob_Body() {}
+
+func (*ForJob_Ask) isForJob_Body() {}
+
+// AskRunner hands an Ask to the runner of a job.
+type AskRunner struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Ask           *Ask                   `protobuf:"bytes,2,opt,name=ask,proto3" json:"ask,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskRunner) Reset() {
+	*x = AskRunner{}
+	mi := &file_cluster_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskRunner) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskRunner) ProtoMessage() {}
+
+func (x *AskRunner) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskRunner.ProtoReflect.Descriptor instead.
+func (*AskRunner) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *AskRunner) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *AskRunner) GetAsk() *Ask {
+	if x != nil {
+		return x.Ask
+	}
+	return nil
+}
 
 // Commit tells the driver of a committed step.
 type Commit struct {
@@ -1365,7 +1451,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1377,7 +1463,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1390,7 +1476,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{17}
+	return file_cluster_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Commit) GetStep() uint64 {
@@ -1517,7 +1603,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1615,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1628,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{18}
+	return file_cluster_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SubmitRequest) GetJob() string {
@@ -1609,7 +1695,7 @@ type UserProgram struct {
 
 func (x *UserProgram) Reset() {
 	*x = UserProgram{}
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1621,7 +1707,7 @@ func (x *UserProgram) String() string {
 func (*UserProgram) ProtoMessage() {}
 
 func (x *UserProgram) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1634,7 +1720,7 @@ func (x *UserProgram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserProgram.ProtoReflect.Descriptor instead.
 func (*UserProgram) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{19}
+	return file_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *UserProgram) GetSigned() []byte {
@@ -1674,7 +1760,7 @@ type ProgramRequest struct {
 
 func (x *ProgramRequest) Reset() {
 	*x = ProgramRequest{}
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1686,7 +1772,7 @@ func (x *ProgramRequest) String() string {
 func (*ProgramRequest) ProtoMessage() {}
 
 func (x *ProgramRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1699,7 +1785,7 @@ func (x *ProgramRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramRequest.ProtoReflect.Descriptor instead.
 func (*ProgramRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{20}
+	return file_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ProgramRequest) GetDigest() string {
@@ -1719,7 +1805,7 @@ type ProgramReply struct {
 
 func (x *ProgramReply) Reset() {
 	*x = ProgramReply{}
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1731,7 +1817,7 @@ func (x *ProgramReply) String() string {
 func (*ProgramReply) ProtoMessage() {}
 
 func (x *ProgramReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1744,7 +1830,7 @@ func (x *ProgramReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramReply.ProtoReflect.Descriptor instead.
 func (*ProgramReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{21}
+	return file_cluster_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ProgramReply) GetKnown() bool {
@@ -1772,7 +1858,7 @@ type ProgramPart struct {
 
 func (x *ProgramPart) Reset() {
 	*x = ProgramPart{}
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1784,7 +1870,7 @@ func (x *ProgramPart) String() string {
 func (*ProgramPart) ProtoMessage() {}
 
 func (x *ProgramPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1797,7 +1883,7 @@ func (x *ProgramPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramPart.ProtoReflect.Descriptor instead.
 func (*ProgramPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{22}
+	return file_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ProgramPart) GetDigest() string {
@@ -1822,7 +1908,7 @@ type UploadReply struct {
 
 func (x *UploadReply) Reset() {
 	*x = UploadReply{}
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1834,7 +1920,7 @@ func (x *UploadReply) String() string {
 func (*UploadReply) ProtoMessage() {}
 
 func (x *UploadReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1847,7 +1933,7 @@ func (x *UploadReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadReply.ProtoReflect.Descriptor instead.
 func (*UploadReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{23}
+	return file_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 type SubmitReply struct {
@@ -1859,7 +1945,7 @@ type SubmitReply struct {
 
 func (x *SubmitReply) Reset() {
 	*x = SubmitReply{}
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1871,7 +1957,7 @@ func (x *SubmitReply) String() string {
 func (*SubmitReply) ProtoMessage() {}
 
 func (x *SubmitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1884,7 +1970,7 @@ func (x *SubmitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitReply.ProtoReflect.Descriptor instead.
 func (*SubmitReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{24}
+	return file_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SubmitReply) GetId() string {
@@ -1905,7 +1991,7 @@ type JobsRequest struct {
 
 func (x *JobsRequest) Reset() {
 	*x = JobsRequest{}
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +2003,7 @@ func (x *JobsRequest) String() string {
 func (*JobsRequest) ProtoMessage() {}
 
 func (x *JobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2016,7 @@ func (x *JobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsRequest.ProtoReflect.Descriptor instead.
 func (*JobsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{25}
+	return file_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *JobsRequest) GetId() string {
@@ -1956,7 +2042,7 @@ type JobsReply struct {
 
 func (x *JobsReply) Reset() {
 	*x = JobsReply{}
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1968,7 +2054,7 @@ func (x *JobsReply) String() string {
 func (*JobsReply) ProtoMessage() {}
 
 func (x *JobsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1981,7 +2067,7 @@ func (x *JobsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsReply.ProtoReflect.Descriptor instead.
 func (*JobsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{26}
+	return file_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *JobsReply) GetJobs() []*JobInfo {
@@ -2018,7 +2104,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2030,7 +2116,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2043,7 +2129,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{27}
+	return file_cluster_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *JobInfo) GetId() string {
@@ -2172,7 +2258,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2184,7 +2270,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2197,7 +2283,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{28}
+	return file_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WatchRequest) GetId() string {
@@ -2241,7 +2327,7 @@ type WatchReply struct {
 
 func (x *WatchReply) Reset() {
 	*x = WatchReply{}
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +2339,7 @@ func (x *WatchReply) String() string {
 func (*WatchReply) ProtoMessage() {}
 
 func (x *WatchReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,7 +2352,7 @@ func (x *WatchReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchReply.ProtoReflect.Descriptor instead.
 func (*WatchReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{29}
+	return file_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *WatchReply) GetLog() []byte {
@@ -2299,7 +2385,7 @@ type DownloadRequest struct {
 
 func (x *DownloadRequest) Reset() {
 	*x = DownloadRequest{}
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2311,7 +2397,7 @@ func (x *DownloadRequest) String() string {
 func (*DownloadRequest) ProtoMessage() {}
 
 func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2324,7 +2410,7 @@ func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DownloadRequest.ProtoReflect.Descriptor instead.
 func (*DownloadRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{30}
+	return file_cluster_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DownloadRequest) GetId() string {
@@ -2344,7 +2430,7 @@ type FilePart struct {
 
 func (x *FilePart) Reset() {
 	*x = FilePart{}
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2356,7 +2442,7 @@ func (x *FilePart) String() string {
 func (*FilePart) ProtoMessage() {}
 
 func (x *FilePart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2369,7 +2455,7 @@ func (x *FilePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilePart.ProtoReflect.Descriptor instead.
 func (*FilePart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{31}
+	return file_cluster_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *FilePart) GetPath() string {
@@ -2399,7 +2485,7 @@ type EndRequest struct {
 
 func (x *EndRequest) Reset() {
 	*x = EndRequest{}
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2411,7 +2497,7 @@ func (x *EndRequest) String() string {
 func (*EndRequest) ProtoMessage() {}
 
 func (x *EndRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2424,7 +2510,7 @@ func (x *EndRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndRequest.ProtoReflect.Descriptor instead.
 func (*EndRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{32}
+	return file_cluster_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *EndRequest) GetJob() string {
@@ -2470,7 +2556,7 @@ type EndReply struct {
 
 func (x *EndReply) Reset() {
 	*x = EndReply{}
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2482,7 +2568,7 @@ func (x *EndReply) String() string {
 func (*EndReply) ProtoMessage() {}
 
 func (x *EndReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2495,7 +2581,7 @@ func (x *EndReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReply.ProtoReflect.Descriptor instead.
 func (*EndReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{33}
+	return file_cluster_proto_rawDescGZIP(), []int{34}
 }
 
 type MadeFile struct {
@@ -2509,7 +2595,7 @@ type MadeFile struct {
 
 func (x *MadeFile) Reset() {
 	*x = MadeFile{}
-	mi := &file_cluster_proto_msgTypes[34]
+	mi := &file_cluster_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2521,7 +2607,7 @@ func (x *MadeFile) String() string {
 func (*MadeFile) ProtoMessage() {}
 
 func (x *MadeFile) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[34]
+	mi := &file_cluster_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2534,7 +2620,7 @@ func (x *MadeFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MadeFile.ProtoReflect.Descriptor instead.
 func (*MadeFile) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{34}
+	return file_cluster_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *MadeFile) GetPath() string {
@@ -2567,7 +2653,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_cluster_proto_msgTypes[35]
+	mi := &file_cluster_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2579,7 +2665,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[35]
+	mi := &file_cluster_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2592,7 +2678,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{35}
+	return file_cluster_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CancelRequest) GetId() string {
@@ -2610,7 +2696,7 @@ type CancelReply struct {
 
 func (x *CancelReply) Reset() {
 	*x = CancelReply{}
-	mi := &file_cluster_proto_msgTypes[36]
+	mi := &file_cluster_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2622,7 +2708,7 @@ func (x *CancelReply) String() string {
 func (*CancelReply) ProtoMessage() {}
 
 func (x *CancelReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[36]
+	mi := &file_cluster_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2635,7 +2721,7 @@ func (x *CancelReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelReply.ProtoReflect.Descriptor instead.
 func (*CancelReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{36}
+	return file_cluster_proto_rawDescGZIP(), []int{37}
 }
 
 type ResumeRequest struct {
@@ -2647,7 +2733,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_cluster_proto_msgTypes[37]
+	mi := &file_cluster_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2659,7 +2745,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[37]
+	mi := &file_cluster_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2672,7 +2758,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{37}
+	return file_cluster_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ResumeRequest) GetId() string {
@@ -2690,7 +2776,7 @@ type ResumeReply struct {
 
 func (x *ResumeReply) Reset() {
 	*x = ResumeReply{}
-	mi := &file_cluster_proto_msgTypes[38]
+	mi := &file_cluster_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2702,7 +2788,7 @@ func (x *ResumeReply) String() string {
 func (*ResumeReply) ProtoMessage() {}
 
 func (x *ResumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[38]
+	mi := &file_cluster_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2715,7 +2801,7 @@ func (x *ResumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeReply.ProtoReflect.Descriptor instead.
 func (*ResumeReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{38}
+	return file_cluster_proto_rawDescGZIP(), []int{39}
 }
 
 // Keep says which of the jobs that have ended stay; a limit below zero is none.
@@ -2730,7 +2816,7 @@ type Keep struct {
 
 func (x *Keep) Reset() {
 	*x = Keep{}
-	mi := &file_cluster_proto_msgTypes[39]
+	mi := &file_cluster_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2742,7 +2828,7 @@ func (x *Keep) String() string {
 func (*Keep) ProtoMessage() {}
 
 func (x *Keep) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[39]
+	mi := &file_cluster_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2755,7 +2841,7 @@ func (x *Keep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Keep.ProtoReflect.Descriptor instead.
 func (*Keep) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{39}
+	return file_cluster_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Keep) GetCount() int64 {
@@ -2789,7 +2875,7 @@ type PruneRequest struct {
 
 func (x *PruneRequest) Reset() {
 	*x = PruneRequest{}
-	mi := &file_cluster_proto_msgTypes[40]
+	mi := &file_cluster_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2801,7 +2887,7 @@ func (x *PruneRequest) String() string {
 func (*PruneRequest) ProtoMessage() {}
 
 func (x *PruneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[40]
+	mi := &file_cluster_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2814,7 +2900,7 @@ func (x *PruneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneRequest.ProtoReflect.Descriptor instead.
 func (*PruneRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{40}
+	return file_cluster_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PruneRequest) GetKeep() *Keep {
@@ -2822,6 +2908,167 @@ func (x *PruneRequest) GetKeep() *Keep {
 		return x.Keep
 	}
 	return nil
+}
+
+type InspectRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// How long to watch the processors; 0 asks for stacks.
+	ProfileNs     int64 `protobuf:"varint,2,opt,name=profile_ns,json=profileNs,proto3" json:"profile_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InspectRequest) Reset() {
+	*x = InspectRequest{}
+	mi := &file_cluster_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InspectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InspectRequest) ProtoMessage() {}
+
+func (x *InspectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
+func (*InspectRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *InspectRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *InspectRequest) GetProfileNs() int64 {
+	if x != nil {
+		return x.ProfileNs
+	}
+	return 0
+}
+
+// Inspection is what one process has answered.
+type Inspection struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Ticket string                 `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	// The executor; empty is the job's process.
+	Executor string `protobuf:"bytes,2,opt,name=executor,proto3" json:"executor,omitempty"`
+	// Text of stacks, or a profile as pprof reads it.
+	Data []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	// Why there is none.
+	Failure       string `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Inspection) Reset() {
+	*x = Inspection{}
+	mi := &file_cluster_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Inspection) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Inspection) ProtoMessage() {}
+
+func (x *Inspection) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Inspection.ProtoReflect.Descriptor instead.
+func (*Inspection) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *Inspection) GetTicket() string {
+	if x != nil {
+		return x.Ticket
+	}
+	return ""
+}
+
+func (x *Inspection) GetExecutor() string {
+	if x != nil {
+		return x.Executor
+	}
+	return ""
+}
+
+func (x *Inspection) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *Inspection) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
+}
+
+type InspectedReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InspectedReply) Reset() {
+	*x = InspectedReply{}
+	mi := &file_cluster_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InspectedReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InspectedReply) ProtoMessage() {}
+
+func (x *InspectedReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InspectedReply.ProtoReflect.Descriptor instead.
+func (*InspectedReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{44}
 }
 
 type RemoveRequest struct {
@@ -2833,7 +3080,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_cluster_proto_msgTypes[41]
+	mi := &file_cluster_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2845,7 +3092,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[41]
+	mi := &file_cluster_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2858,7 +3105,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{41}
+	return file_cluster_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -2879,7 +3126,7 @@ type PruneReply struct {
 
 func (x *PruneReply) Reset() {
 	*x = PruneReply{}
-	mi := &file_cluster_proto_msgTypes[42]
+	mi := &file_cluster_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2891,7 +3138,7 @@ func (x *PruneReply) String() string {
 func (*PruneReply) ProtoMessage() {}
 
 func (x *PruneReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[42]
+	mi := &file_cluster_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2904,7 +3151,7 @@ func (x *PruneReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneReply.ProtoReflect.Descriptor instead.
 func (*PruneReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{42}
+	return file_cluster_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PruneReply) GetJobs() []string {
@@ -2929,7 +3176,7 @@ type ExecutorsRequest struct {
 
 func (x *ExecutorsRequest) Reset() {
 	*x = ExecutorsRequest{}
-	mi := &file_cluster_proto_msgTypes[43]
+	mi := &file_cluster_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2941,7 +3188,7 @@ func (x *ExecutorsRequest) String() string {
 func (*ExecutorsRequest) ProtoMessage() {}
 
 func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[43]
+	mi := &file_cluster_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2954,7 +3201,7 @@ func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsRequest.ProtoReflect.Descriptor instead.
 func (*ExecutorsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{43}
+	return file_cluster_proto_rawDescGZIP(), []int{47}
 }
 
 type ExecutorsReply struct {
@@ -2966,7 +3213,7 @@ type ExecutorsReply struct {
 
 func (x *ExecutorsReply) Reset() {
 	*x = ExecutorsReply{}
-	mi := &file_cluster_proto_msgTypes[44]
+	mi := &file_cluster_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2978,7 +3225,7 @@ func (x *ExecutorsReply) String() string {
 func (*ExecutorsReply) ProtoMessage() {}
 
 func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[44]
+	mi := &file_cluster_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2991,7 +3238,7 @@ func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsReply.ProtoReflect.Descriptor instead.
 func (*ExecutorsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{44}
+	return file_cluster_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ExecutorsReply) GetExecutors() []*ExecutorInfo {
@@ -3019,7 +3266,7 @@ type ExecutorInfo struct {
 
 func (x *ExecutorInfo) Reset() {
 	*x = ExecutorInfo{}
-	mi := &file_cluster_proto_msgTypes[45]
+	mi := &file_cluster_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3031,7 +3278,7 @@ func (x *ExecutorInfo) String() string {
 func (*ExecutorInfo) ProtoMessage() {}
 
 func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[45]
+	mi := &file_cluster_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3044,7 +3291,7 @@ func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorInfo.ProtoReflect.Descriptor instead.
 func (*ExecutorInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{45}
+	return file_cluster_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ExecutorInfo) GetName() string {
@@ -3126,7 +3373,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_cluster_proto_msgTypes[46]
+	mi := &file_cluster_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3138,7 +3385,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[46]
+	mi := &file_cluster_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3151,7 +3398,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{46}
+	return file_cluster_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -3169,7 +3416,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_cluster_proto_msgTypes[47]
+	mi := &file_cluster_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3181,7 +3428,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[47]
+	mi := &file_cluster_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3194,7 +3441,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{47}
+	return file_cluster_proto_rawDescGZIP(), []int{51}
 }
 
 type BlockRequest struct {
@@ -3218,7 +3465,7 @@ type BlockRequest struct {
 
 func (x *BlockRequest) Reset() {
 	*x = BlockRequest{}
-	mi := &file_cluster_proto_msgTypes[48]
+	mi := &file_cluster_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3230,7 +3477,7 @@ func (x *BlockRequest) String() string {
 func (*BlockRequest) ProtoMessage() {}
 
 func (x *BlockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[48]
+	mi := &file_cluster_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3243,7 +3490,7 @@ func (x *BlockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRequest.ProtoReflect.Descriptor instead.
 func (*BlockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{48}
+	return file_cluster_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *BlockRequest) GetNode() uint32 {
@@ -3317,7 +3564,7 @@ type GiveReply struct {
 
 func (x *GiveReply) Reset() {
 	*x = GiveReply{}
-	mi := &file_cluster_proto_msgTypes[49]
+	mi := &file_cluster_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3329,7 +3576,7 @@ func (x *GiveReply) String() string {
 func (*GiveReply) ProtoMessage() {}
 
 func (x *GiveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[49]
+	mi := &file_cluster_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3342,7 +3589,7 @@ func (x *GiveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveReply.ProtoReflect.Descriptor instead.
 func (*GiveReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{49}
+	return file_cluster_proto_rawDescGZIP(), []int{53}
 }
 
 // BlockPart comes first; after it come raw pieces, as the raw codec has them.
@@ -3360,7 +3607,7 @@ type BlockPart struct {
 
 func (x *BlockPart) Reset() {
 	*x = BlockPart{}
-	mi := &file_cluster_proto_msgTypes[50]
+	mi := &file_cluster_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3372,7 +3619,7 @@ func (x *BlockPart) String() string {
 func (*BlockPart) ProtoMessage() {}
 
 func (x *BlockPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[50]
+	mi := &file_cluster_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3385,7 +3632,7 @@ func (x *BlockPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockPart.ProtoReflect.Descriptor instead.
 func (*BlockPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{50}
+	return file_cluster_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *BlockPart) GetMeta() []byte {
@@ -3424,7 +3671,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_cluster_proto_msgTypes[51]
+	mi := &file_cluster_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3436,7 +3683,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[51]
+	mi := &file_cluster_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3449,7 +3696,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{51}
+	return file_cluster_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *JoinRequest) GetSecret() string {
@@ -3483,7 +3730,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_cluster_proto_msgTypes[52]
+	mi := &file_cluster_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3495,7 +3742,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[52]
+	mi := &file_cluster_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3508,7 +3755,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{52}
+	return file_cluster_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RenewRequest) GetRequest() []byte {
@@ -3530,7 +3777,7 @@ type Certified struct {
 
 func (x *Certified) Reset() {
 	*x = Certified{}
-	mi := &file_cluster_proto_msgTypes[53]
+	mi := &file_cluster_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3542,7 +3789,7 @@ func (x *Certified) String() string {
 func (*Certified) ProtoMessage() {}
 
 func (x *Certified) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[53]
+	mi := &file_cluster_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3555,7 +3802,7 @@ func (x *Certified) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certified.ProtoReflect.Descriptor instead.
 func (*Certified) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{53}
+	return file_cluster_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Certified) GetChain() []byte {
@@ -3588,7 +3835,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_cluster_proto_msgTypes[54]
+	mi := &file_cluster_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3600,7 +3847,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[54]
+	mi := &file_cluster_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3613,7 +3860,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{54}
+	return file_cluster_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CreateTokenRequest) GetRole() string {
@@ -3661,7 +3908,7 @@ type CreateTokenReply struct {
 
 func (x *CreateTokenReply) Reset() {
 	*x = CreateTokenReply{}
-	mi := &file_cluster_proto_msgTypes[55]
+	mi := &file_cluster_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3673,7 +3920,7 @@ func (x *CreateTokenReply) String() string {
 func (*CreateTokenReply) ProtoMessage() {}
 
 func (x *CreateTokenReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[55]
+	mi := &file_cluster_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3686,7 +3933,7 @@ func (x *CreateTokenReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenReply.ProtoReflect.Descriptor instead.
 func (*CreateTokenReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{55}
+	return file_cluster_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *CreateTokenReply) GetId() string {
@@ -3711,7 +3958,7 @@ type TokensRequest struct {
 
 func (x *TokensRequest) Reset() {
 	*x = TokensRequest{}
-	mi := &file_cluster_proto_msgTypes[56]
+	mi := &file_cluster_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3723,7 +3970,7 @@ func (x *TokensRequest) String() string {
 func (*TokensRequest) ProtoMessage() {}
 
 func (x *TokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[56]
+	mi := &file_cluster_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3736,7 +3983,7 @@ func (x *TokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokensRequest.ProtoReflect.Descriptor instead.
 func (*TokensRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{56}
+	return file_cluster_proto_rawDescGZIP(), []int{60}
 }
 
 type TokensReply struct {
@@ -3748,7 +3995,7 @@ type TokensReply struct {
 
 func (x *TokensReply) Reset() {
 	*x = TokensReply{}
-	mi := &file_cluster_proto_msgTypes[57]
+	mi := &file_cluster_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3760,7 +4007,7 @@ func (x *TokensReply) String() string {
 func (*TokensReply) ProtoMessage() {}
 
 func (x *TokensReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[57]
+	mi := &file_cluster_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3773,7 +4020,7 @@ func (x *TokensReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokensReply.ProtoReflect.Descriptor instead.
 func (*TokensReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{57}
+	return file_cluster_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *TokensReply) GetTokens() []*TokenInfo {
@@ -3800,7 +4047,7 @@ type TokenInfo struct {
 
 func (x *TokenInfo) Reset() {
 	*x = TokenInfo{}
-	mi := &file_cluster_proto_msgTypes[58]
+	mi := &file_cluster_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3812,7 +4059,7 @@ func (x *TokenInfo) String() string {
 func (*TokenInfo) ProtoMessage() {}
 
 func (x *TokenInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[58]
+	mi := &file_cluster_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3825,7 +4072,7 @@ func (x *TokenInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenInfo.ProtoReflect.Descriptor instead.
 func (*TokenInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{58}
+	return file_cluster_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *TokenInfo) GetId() string {
@@ -3886,7 +4133,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_cluster_proto_msgTypes[59]
+	mi := &file_cluster_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3898,7 +4145,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[59]
+	mi := &file_cluster_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3911,7 +4158,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{59}
+	return file_cluster_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RevokeTokenRequest) GetId() string {
@@ -3929,7 +4176,7 @@ type RevokeTokenReply struct {
 
 func (x *RevokeTokenReply) Reset() {
 	*x = RevokeTokenReply{}
-	mi := &file_cluster_proto_msgTypes[60]
+	mi := &file_cluster_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3941,7 +4188,7 @@ func (x *RevokeTokenReply) String() string {
 func (*RevokeTokenReply) ProtoMessage() {}
 
 func (x *RevokeTokenReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[60]
+	mi := &file_cluster_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3954,7 +4201,7 @@ func (x *RevokeTokenReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenReply.ProtoReflect.Descriptor instead.
 func (*RevokeTokenReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{60}
+	return file_cluster_proto_rawDescGZIP(), []int{64}
 }
 
 type CertificatesRequest struct {
@@ -3965,7 +4212,7 @@ type CertificatesRequest struct {
 
 func (x *CertificatesRequest) Reset() {
 	*x = CertificatesRequest{}
-	mi := &file_cluster_proto_msgTypes[61]
+	mi := &file_cluster_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3977,7 +4224,7 @@ func (x *CertificatesRequest) String() string {
 func (*CertificatesRequest) ProtoMessage() {}
 
 func (x *CertificatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[61]
+	mi := &file_cluster_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3990,7 +4237,7 @@ func (x *CertificatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificatesRequest.ProtoReflect.Descriptor instead.
 func (*CertificatesRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{61}
+	return file_cluster_proto_rawDescGZIP(), []int{65}
 }
 
 type CertificatesReply struct {
@@ -4002,7 +4249,7 @@ type CertificatesReply struct {
 
 func (x *CertificatesReply) Reset() {
 	*x = CertificatesReply{}
-	mi := &file_cluster_proto_msgTypes[62]
+	mi := &file_cluster_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4014,7 +4261,7 @@ func (x *CertificatesReply) String() string {
 func (*CertificatesReply) ProtoMessage() {}
 
 func (x *CertificatesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[62]
+	mi := &file_cluster_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4027,7 +4274,7 @@ func (x *CertificatesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificatesReply.ProtoReflect.Descriptor instead.
 func (*CertificatesReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{62}
+	return file_cluster_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *CertificatesReply) GetCertificates() []*CertificateInfo {
@@ -4052,7 +4299,7 @@ type CertificateInfo struct {
 
 func (x *CertificateInfo) Reset() {
 	*x = CertificateInfo{}
-	mi := &file_cluster_proto_msgTypes[63]
+	mi := &file_cluster_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4064,7 +4311,7 @@ func (x *CertificateInfo) String() string {
 func (*CertificateInfo) ProtoMessage() {}
 
 func (x *CertificateInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[63]
+	mi := &file_cluster_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4077,7 +4324,7 @@ func (x *CertificateInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateInfo.ProtoReflect.Descriptor instead.
 func (*CertificateInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{63}
+	return file_cluster_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *CertificateInfo) GetSerial() string {
@@ -4125,7 +4372,7 @@ type RevokeCertificateRequest struct {
 
 func (x *RevokeCertificateRequest) Reset() {
 	*x = RevokeCertificateRequest{}
-	mi := &file_cluster_proto_msgTypes[64]
+	mi := &file_cluster_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4137,7 +4384,7 @@ func (x *RevokeCertificateRequest) String() string {
 func (*RevokeCertificateRequest) ProtoMessage() {}
 
 func (x *RevokeCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[64]
+	mi := &file_cluster_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4150,7 +4397,7 @@ func (x *RevokeCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeCertificateRequest.ProtoReflect.Descriptor instead.
 func (*RevokeCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{64}
+	return file_cluster_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *RevokeCertificateRequest) GetWhich() string {
@@ -4169,7 +4416,7 @@ type RevokeCertificateReply struct {
 
 func (x *RevokeCertificateReply) Reset() {
 	*x = RevokeCertificateReply{}
-	mi := &file_cluster_proto_msgTypes[65]
+	mi := &file_cluster_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4181,7 +4428,7 @@ func (x *RevokeCertificateReply) String() string {
 func (*RevokeCertificateReply) ProtoMessage() {}
 
 func (x *RevokeCertificateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[65]
+	mi := &file_cluster_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4194,7 +4441,7 @@ func (x *RevokeCertificateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeCertificateReply.ProtoReflect.Descriptor instead.
 func (*RevokeCertificateReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{65}
+	return file_cluster_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *RevokeCertificateReply) GetRevoked() []*CertificateInfo {
@@ -4216,7 +4463,7 @@ type ChangeAuthorityRequest struct {
 
 func (x *ChangeAuthorityRequest) Reset() {
 	*x = ChangeAuthorityRequest{}
-	mi := &file_cluster_proto_msgTypes[66]
+	mi := &file_cluster_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4228,7 +4475,7 @@ func (x *ChangeAuthorityRequest) String() string {
 func (*ChangeAuthorityRequest) ProtoMessage() {}
 
 func (x *ChangeAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[66]
+	mi := &file_cluster_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4241,7 +4488,7 @@ func (x *ChangeAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*ChangeAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{66}
+	return file_cluster_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ChangeAuthorityRequest) GetRetire() bool {
@@ -4268,7 +4515,7 @@ type ChangeAuthorityReply struct {
 
 func (x *ChangeAuthorityReply) Reset() {
 	*x = ChangeAuthorityReply{}
-	mi := &file_cluster_proto_msgTypes[67]
+	mi := &file_cluster_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4280,7 +4527,7 @@ func (x *ChangeAuthorityReply) String() string {
 func (*ChangeAuthorityReply) ProtoMessage() {}
 
 func (x *ChangeAuthorityReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[67]
+	mi := &file_cluster_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4293,7 +4540,7 @@ func (x *ChangeAuthorityReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAuthorityReply.ProtoReflect.Descriptor instead.
 func (*ChangeAuthorityReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{67}
+	return file_cluster_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ChangeAuthorityReply) GetAuthorities() []string {
@@ -4356,14 +4603,15 @@ const file_cluster_proto_rawDesc = "" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x1a\n" +
 	"\bexecutor\x18\x03 \x01(\tR\bexecutor\"\v\n" +
-	"\tLogsReply\"\xae\x02\n" +
+	"\tLogsReply\"\xda\x02\n" +
 	"\vForExecutor\x120\n" +
 	"\awelcome\x18\x01 \x01(\v2\x14.volley.wire.WelcomeH\x00R\awelcome\x12*\n" +
 	"\x04open\x18\x02 \x01(\v2\x14.volley.wire.OpenJobH\x00R\x04open\x12*\n" +
 	"\x05relay\x18\x03 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12-\n" +
 	"\x05close\x18\x04 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x05close\x120\n" +
 	"\agoodbye\x18\x05 \x01(\v2\x14.volley.wire.GoodbyeH\x00R\agoodbye\x12,\n" +
-	"\x05renew\x18\x06 \x01(\v2\x14.volley.wire.RenewalH\x00R\x05renewB\x06\n" +
+	"\x05renew\x18\x06 \x01(\v2\x14.volley.wire.RenewalH\x00R\x05renew\x12*\n" +
+	"\x03ask\x18\a \x01(\v2\x16.volley.wire.AskRunnerH\x00R\x03askB\x06\n" +
 	"\x04body\"\t\n" +
 	"\aGoodbye\"\t\n" +
 	"\aRenewal\"\xe2\x02\n" +
@@ -4380,13 +4628,17 @@ const file_cluster_proto_rawDesc = "" +
 	"\x04what\x18\x01 \x01(\tR\x04what\"9\n" +
 	"\tExclusion\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x10\n" +
-	"\x03why\x18\x02 \x01(\tR\x03why\"\xce\x01\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\"\xf4\x01\n" +
 	"\x06ForJob\x120\n" +
 	"\awelcome\x18\x01 \x01(\v2\x14.volley.wire.WelcomeH\x00R\awelcome\x12*\n" +
 	"\x05relay\x18\x02 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12+\n" +
 	"\x04left\x18\x03 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x04left\x121\n" +
-	"\x05drain\x18\x04 \x01(\v2\x19.volley.wire.DrainRequestH\x00R\x05drainB\x06\n" +
-	"\x04body\"\x84\x03\n" +
+	"\x05drain\x18\x04 \x01(\v2\x19.volley.wire.DrainRequestH\x00R\x05drain\x12$\n" +
+	"\x03ask\x18\x05 \x01(\v2\x10.volley.wire.AskH\x00R\x03askB\x06\n" +
+	"\x04body\"A\n" +
+	"\tAskRunner\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\"\n" +
+	"\x03ask\x18\x02 \x01(\v2\x10.volley.wire.AskR\x03ask\"\x84\x03\n" +
 	"\x06Commit\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\x04R\x04step\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x16\n" +
@@ -4494,7 +4746,18 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06age_ns\x18\x02 \x01(\x03R\x05ageNs\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"5\n" +
 	"\fPruneRequest\x12%\n" +
-	"\x04keep\x18\x01 \x01(\v2\x11.volley.wire.KeepR\x04keep\"\x1f\n" +
+	"\x04keep\x18\x01 \x01(\v2\x11.volley.wire.KeepR\x04keep\"?\n" +
+	"\x0eInspectRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
+	"\n" +
+	"profile_ns\x18\x02 \x01(\x03R\tprofileNs\"n\n" +
+	"\n" +
+	"Inspection\x12\x16\n" +
+	"\x06ticket\x18\x01 \x01(\tR\x06ticket\x12\x1a\n" +
+	"\bexecutor\x18\x02 \x01(\tR\bexecutor\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\x12\x18\n" +
+	"\afailure\x18\x04 \x01(\tR\afailure\"\x10\n" +
+	"\x0eInspectedReply\"\x1f\n" +
 	"\rRemoveRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"6\n" +
 	"\n" +
@@ -4588,7 +4851,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06retire\x18\x01 \x01(\bR\x06retire\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\"8\n" +
 	"\x14ChangeAuthorityReply\x12 \n" +
-	"\vauthorities\x18\x01 \x03(\tR\vauthorities2\x9f\r\n" +
+	"\vauthorities\x18\x01 \x03(\tR\vauthorities2\xa5\x0e\n" +
 	"\aCluster\x12@\n" +
 	"\x05Serve\x12\x19.volley.wire.FromExecutor\x1a\x18.volley.wire.ForExecutor(\x010\x01\x128\n" +
 	"\x04Logs\x12\x16.volley.wire.RunnerLog\x1a\x16.volley.wire.LogsReply(\x01\x125\n" +
@@ -4604,7 +4867,9 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06Cancel\x12\x1a.volley.wire.CancelRequest\x1a\x18.volley.wire.CancelReply\x12>\n" +
 	"\x06Resume\x12\x1a.volley.wire.ResumeRequest\x1a\x18.volley.wire.ResumeReply\x12;\n" +
 	"\x05Prune\x12\x19.volley.wire.PruneRequest\x1a\x17.volley.wire.PruneReply\x12=\n" +
-	"\x06Remove\x12\x1a.volley.wire.RemoveRequest\x1a\x17.volley.wire.PruneReply\x12G\n" +
+	"\x06Remove\x12\x1a.volley.wire.RemoveRequest\x1a\x17.volley.wire.PruneReply\x12A\n" +
+	"\aInspect\x12\x1b.volley.wire.InspectRequest\x1a\x17.volley.wire.Inspection0\x01\x12A\n" +
+	"\tInspected\x12\x17.volley.wire.Inspection\x1a\x1b.volley.wire.InspectedReply\x12G\n" +
 	"\tExecutors\x12\x1d.volley.wire.ExecutorsRequest\x1a\x1b.volley.wire.ExecutorsReply\x12;\n" +
 	"\x05Drain\x12\x19.volley.wire.DrainRequest\x1a\x17.volley.wire.DrainReply\x128\n" +
 	"\x04Join\x12\x18.volley.wire.JoinRequest\x1a\x16.volley.wire.Certified\x12:\n" +
@@ -4633,7 +4898,7 @@ func file_cluster_proto_rawDescGZIP() []byte {
 	return file_cluster_proto_rawDescData
 }
 
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
 var file_cluster_proto_goTypes = []any{
 	(*Hello)(nil),                    // 0: volley.wire.Hello
 	(*Welcome)(nil),                  // 1: volley.wire.Welcome
@@ -4652,63 +4917,68 @@ var file_cluster_proto_goTypes = []any{
 	(*Trouble)(nil),                  // 14: volley.wire.Trouble
 	(*Exclusion)(nil),                // 15: volley.wire.Exclusion
 	(*ForJob)(nil),                   // 16: volley.wire.ForJob
-	(*Commit)(nil),                   // 17: volley.wire.Commit
-	(*SubmitRequest)(nil),            // 18: volley.wire.SubmitRequest
-	(*UserProgram)(nil),              // 19: volley.wire.UserProgram
-	(*ProgramRequest)(nil),           // 20: volley.wire.ProgramRequest
-	(*ProgramReply)(nil),             // 21: volley.wire.ProgramReply
-	(*ProgramPart)(nil),              // 22: volley.wire.ProgramPart
-	(*UploadReply)(nil),              // 23: volley.wire.UploadReply
-	(*SubmitReply)(nil),              // 24: volley.wire.SubmitReply
-	(*JobsRequest)(nil),              // 25: volley.wire.JobsRequest
-	(*JobsReply)(nil),                // 26: volley.wire.JobsReply
-	(*JobInfo)(nil),                  // 27: volley.wire.JobInfo
-	(*WatchRequest)(nil),             // 28: volley.wire.WatchRequest
-	(*WatchReply)(nil),               // 29: volley.wire.WatchReply
-	(*DownloadRequest)(nil),          // 30: volley.wire.DownloadRequest
-	(*FilePart)(nil),                 // 31: volley.wire.FilePart
-	(*EndRequest)(nil),               // 32: volley.wire.EndRequest
-	(*EndReply)(nil),                 // 33: volley.wire.EndReply
-	(*MadeFile)(nil),                 // 34: volley.wire.MadeFile
-	(*CancelRequest)(nil),            // 35: volley.wire.CancelRequest
-	(*CancelReply)(nil),              // 36: volley.wire.CancelReply
-	(*ResumeRequest)(nil),            // 37: volley.wire.ResumeRequest
-	(*ResumeReply)(nil),              // 38: volley.wire.ResumeReply
-	(*Keep)(nil),                     // 39: volley.wire.Keep
-	(*PruneRequest)(nil),             // 40: volley.wire.PruneRequest
-	(*RemoveRequest)(nil),            // 41: volley.wire.RemoveRequest
-	(*PruneReply)(nil),               // 42: volley.wire.PruneReply
-	(*ExecutorsRequest)(nil),         // 43: volley.wire.ExecutorsRequest
-	(*ExecutorsReply)(nil),           // 44: volley.wire.ExecutorsReply
-	(*ExecutorInfo)(nil),             // 45: volley.wire.ExecutorInfo
-	(*DrainRequest)(nil),             // 46: volley.wire.DrainRequest
-	(*DrainReply)(nil),               // 47: volley.wire.DrainReply
-	(*BlockRequest)(nil),             // 48: volley.wire.BlockRequest
-	(*GiveReply)(nil),                // 49: volley.wire.GiveReply
-	(*BlockPart)(nil),                // 50: volley.wire.BlockPart
-	(*JoinRequest)(nil),              // 51: volley.wire.JoinRequest
-	(*RenewRequest)(nil),             // 52: volley.wire.RenewRequest
-	(*Certified)(nil),                // 53: volley.wire.Certified
-	(*CreateTokenRequest)(nil),       // 54: volley.wire.CreateTokenRequest
-	(*CreateTokenReply)(nil),         // 55: volley.wire.CreateTokenReply
-	(*TokensRequest)(nil),            // 56: volley.wire.TokensRequest
-	(*TokensReply)(nil),              // 57: volley.wire.TokensReply
-	(*TokenInfo)(nil),                // 58: volley.wire.TokenInfo
-	(*RevokeTokenRequest)(nil),       // 59: volley.wire.RevokeTokenRequest
-	(*RevokeTokenReply)(nil),         // 60: volley.wire.RevokeTokenReply
-	(*CertificatesRequest)(nil),      // 61: volley.wire.CertificatesRequest
-	(*CertificatesReply)(nil),        // 62: volley.wire.CertificatesReply
-	(*CertificateInfo)(nil),          // 63: volley.wire.CertificateInfo
-	(*RevokeCertificateRequest)(nil), // 64: volley.wire.RevokeCertificateRequest
-	(*RevokeCertificateReply)(nil),   // 65: volley.wire.RevokeCertificateReply
-	(*ChangeAuthorityRequest)(nil),   // 66: volley.wire.ChangeAuthorityRequest
-	(*ChangeAuthorityReply)(nil),     // 67: volley.wire.ChangeAuthorityReply
-	nil,                              // 68: volley.wire.Hello.LabelsEntry
-	nil,                              // 69: volley.wire.ExecutorInfo.LabelsEntry
+	(*AskRunner)(nil),                // 17: volley.wire.AskRunner
+	(*Commit)(nil),                   // 18: volley.wire.Commit
+	(*SubmitRequest)(nil),            // 19: volley.wire.SubmitRequest
+	(*UserProgram)(nil),              // 20: volley.wire.UserProgram
+	(*ProgramRequest)(nil),           // 21: volley.wire.ProgramRequest
+	(*ProgramReply)(nil),             // 22: volley.wire.ProgramReply
+	(*ProgramPart)(nil),              // 23: volley.wire.ProgramPart
+	(*UploadReply)(nil),              // 24: volley.wire.UploadReply
+	(*SubmitReply)(nil),              // 25: volley.wire.SubmitReply
+	(*JobsRequest)(nil),              // 26: volley.wire.JobsRequest
+	(*JobsReply)(nil),                // 27: volley.wire.JobsReply
+	(*JobInfo)(nil),                  // 28: volley.wire.JobInfo
+	(*WatchRequest)(nil),             // 29: volley.wire.WatchRequest
+	(*WatchReply)(nil),               // 30: volley.wire.WatchReply
+	(*DownloadRequest)(nil),          // 31: volley.wire.DownloadRequest
+	(*FilePart)(nil),                 // 32: volley.wire.FilePart
+	(*EndRequest)(nil),               // 33: volley.wire.EndRequest
+	(*EndReply)(nil),                 // 34: volley.wire.EndReply
+	(*MadeFile)(nil),                 // 35: volley.wire.MadeFile
+	(*CancelRequest)(nil),            // 36: volley.wire.CancelRequest
+	(*CancelReply)(nil),              // 37: volley.wire.CancelReply
+	(*ResumeRequest)(nil),            // 38: volley.wire.ResumeRequest
+	(*ResumeReply)(nil),              // 39: volley.wire.ResumeReply
+	(*Keep)(nil),                     // 40: volley.wire.Keep
+	(*PruneRequest)(nil),             // 41: volley.wire.PruneRequest
+	(*InspectRequest)(nil),           // 42: volley.wire.InspectRequest
+	(*Inspection)(nil),               // 43: volley.wire.Inspection
+	(*InspectedReply)(nil),           // 44: volley.wire.InspectedReply
+	(*RemoveRequest)(nil),            // 45: volley.wire.RemoveRequest
+	(*PruneReply)(nil),               // 46: volley.wire.PruneReply
+	(*ExecutorsRequest)(nil),         // 47: volley.wire.ExecutorsRequest
+	(*ExecutorsReply)(nil),           // 48: volley.wire.ExecutorsReply
+	(*ExecutorInfo)(nil),             // 49: volley.wire.ExecutorInfo
+	(*DrainRequest)(nil),             // 50: volley.wire.DrainRequest
+	(*DrainReply)(nil),               // 51: volley.wire.DrainReply
+	(*BlockRequest)(nil),             // 52: volley.wire.BlockRequest
+	(*GiveReply)(nil),                // 53: volley.wire.GiveReply
+	(*BlockPart)(nil),                // 54: volley.wire.BlockPart
+	(*JoinRequest)(nil),              // 55: volley.wire.JoinRequest
+	(*RenewRequest)(nil),             // 56: volley.wire.RenewRequest
+	(*Certified)(nil),                // 57: volley.wire.Certified
+	(*CreateTokenRequest)(nil),       // 58: volley.wire.CreateTokenRequest
+	(*CreateTokenReply)(nil),         // 59: volley.wire.CreateTokenReply
+	(*TokensRequest)(nil),            // 60: volley.wire.TokensRequest
+	(*TokensReply)(nil),              // 61: volley.wire.TokensReply
+	(*TokenInfo)(nil),                // 62: volley.wire.TokenInfo
+	(*RevokeTokenRequest)(nil),       // 63: volley.wire.RevokeTokenRequest
+	(*RevokeTokenReply)(nil),         // 64: volley.wire.RevokeTokenReply
+	(*CertificatesRequest)(nil),      // 65: volley.wire.CertificatesRequest
+	(*CertificatesReply)(nil),        // 66: volley.wire.CertificatesReply
+	(*CertificateInfo)(nil),          // 67: volley.wire.CertificateInfo
+	(*RevokeCertificateRequest)(nil), // 68: volley.wire.RevokeCertificateRequest
+	(*RevokeCertificateReply)(nil),   // 69: volley.wire.RevokeCertificateReply
+	(*ChangeAuthorityRequest)(nil),   // 70: volley.wire.ChangeAuthorityRequest
+	(*ChangeAuthorityReply)(nil),     // 71: volley.wire.ChangeAuthorityReply
+	nil,                              // 72: volley.wire.Hello.LabelsEntry
+	nil,                              // 73: volley.wire.ExecutorInfo.LabelsEntry
+	(*Ask)(nil),                      // 74: volley.wire.Ask
 }
 var file_cluster_proto_depIdxs = []int32{
-	68, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
-	19, // 1: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
+	72, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
+	20, // 1: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
 	0,  // 2: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
 	2,  // 3: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
 	5,  // 4: volley.wire.FromExecutor.relay:type_name -> volley.wire.Relay
@@ -4720,89 +4990,96 @@ var file_cluster_proto_depIdxs = []int32{
 	4,  // 10: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
 	11, // 11: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
 	12, // 12: volley.wire.ForExecutor.renew:type_name -> volley.wire.Renewal
-	0,  // 13: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
-	5,  // 14: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
-	17, // 15: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
-	46, // 16: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
-	2,  // 17: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
-	15, // 18: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
-	14, // 19: volley.wire.FromJob.trouble:type_name -> volley.wire.Trouble
-	1,  // 20: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
-	5,  // 21: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
-	4,  // 22: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
-	46, // 23: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
-	19, // 24: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
-	27, // 25: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
-	19, // 26: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
-	27, // 27: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
-	34, // 28: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
-	39, // 29: volley.wire.PruneRequest.keep:type_name -> volley.wire.Keep
-	45, // 30: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
-	69, // 31: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
-	58, // 32: volley.wire.TokensReply.tokens:type_name -> volley.wire.TokenInfo
-	63, // 33: volley.wire.CertificatesReply.certificates:type_name -> volley.wire.CertificateInfo
-	63, // 34: volley.wire.RevokeCertificateReply.revoked:type_name -> volley.wire.CertificateInfo
-	6,  // 35: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
-	8,  // 36: volley.wire.Cluster.Logs:input_type -> volley.wire.RunnerLog
-	13, // 37: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
-	20, // 38: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
-	22, // 39: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
-	20, // 40: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
-	18, // 41: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
-	25, // 42: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
-	28, // 43: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
-	30, // 44: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
-	32, // 45: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
-	35, // 46: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
-	37, // 47: volley.wire.Cluster.Resume:input_type -> volley.wire.ResumeRequest
-	40, // 48: volley.wire.Cluster.Prune:input_type -> volley.wire.PruneRequest
-	41, // 49: volley.wire.Cluster.Remove:input_type -> volley.wire.RemoveRequest
-	43, // 50: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
-	46, // 51: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
-	51, // 52: volley.wire.Cluster.Join:input_type -> volley.wire.JoinRequest
-	52, // 53: volley.wire.Cluster.Renew:input_type -> volley.wire.RenewRequest
-	54, // 54: volley.wire.Cluster.CreateToken:input_type -> volley.wire.CreateTokenRequest
-	56, // 55: volley.wire.Cluster.Tokens:input_type -> volley.wire.TokensRequest
-	59, // 56: volley.wire.Cluster.RevokeToken:input_type -> volley.wire.RevokeTokenRequest
-	61, // 57: volley.wire.Cluster.Certificates:input_type -> volley.wire.CertificatesRequest
-	64, // 58: volley.wire.Cluster.RevokeCertificate:input_type -> volley.wire.RevokeCertificateRequest
-	66, // 59: volley.wire.Cluster.ChangeAuthority:input_type -> volley.wire.ChangeAuthorityRequest
-	48, // 60: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
-	50, // 61: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
-	0,  // 62: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
-	10, // 63: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
-	9,  // 64: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
-	16, // 65: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
-	21, // 66: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
-	23, // 67: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
-	22, // 68: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
-	24, // 69: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
-	26, // 70: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
-	29, // 71: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
-	31, // 72: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
-	33, // 73: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
-	36, // 74: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
-	38, // 75: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
-	42, // 76: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
-	42, // 77: volley.wire.Cluster.Remove:output_type -> volley.wire.PruneReply
-	44, // 78: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
-	47, // 79: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
-	53, // 80: volley.wire.Cluster.Join:output_type -> volley.wire.Certified
-	53, // 81: volley.wire.Cluster.Renew:output_type -> volley.wire.Certified
-	55, // 82: volley.wire.Cluster.CreateToken:output_type -> volley.wire.CreateTokenReply
-	57, // 83: volley.wire.Cluster.Tokens:output_type -> volley.wire.TokensReply
-	60, // 84: volley.wire.Cluster.RevokeToken:output_type -> volley.wire.RevokeTokenReply
-	62, // 85: volley.wire.Cluster.Certificates:output_type -> volley.wire.CertificatesReply
-	65, // 86: volley.wire.Cluster.RevokeCertificate:output_type -> volley.wire.RevokeCertificateReply
-	67, // 87: volley.wire.Cluster.ChangeAuthority:output_type -> volley.wire.ChangeAuthorityReply
-	50, // 88: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
-	49, // 89: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
-	0,  // 90: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
-	63, // [63:91] is the sub-list for method output_type
-	35, // [35:63] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	17, // 13: volley.wire.ForExecutor.ask:type_name -> volley.wire.AskRunner
+	0,  // 14: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
+	5,  // 15: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
+	18, // 16: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
+	50, // 17: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
+	2,  // 18: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
+	15, // 19: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
+	14, // 20: volley.wire.FromJob.trouble:type_name -> volley.wire.Trouble
+	1,  // 21: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
+	5,  // 22: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
+	4,  // 23: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
+	50, // 24: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
+	74, // 25: volley.wire.ForJob.ask:type_name -> volley.wire.Ask
+	74, // 26: volley.wire.AskRunner.ask:type_name -> volley.wire.Ask
+	20, // 27: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
+	28, // 28: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
+	20, // 29: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
+	28, // 30: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
+	35, // 31: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
+	40, // 32: volley.wire.PruneRequest.keep:type_name -> volley.wire.Keep
+	49, // 33: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
+	73, // 34: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
+	62, // 35: volley.wire.TokensReply.tokens:type_name -> volley.wire.TokenInfo
+	67, // 36: volley.wire.CertificatesReply.certificates:type_name -> volley.wire.CertificateInfo
+	67, // 37: volley.wire.RevokeCertificateReply.revoked:type_name -> volley.wire.CertificateInfo
+	6,  // 38: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
+	8,  // 39: volley.wire.Cluster.Logs:input_type -> volley.wire.RunnerLog
+	13, // 40: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
+	21, // 41: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
+	23, // 42: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
+	21, // 43: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
+	19, // 44: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
+	26, // 45: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
+	29, // 46: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
+	31, // 47: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
+	33, // 48: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
+	36, // 49: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
+	38, // 50: volley.wire.Cluster.Resume:input_type -> volley.wire.ResumeRequest
+	41, // 51: volley.wire.Cluster.Prune:input_type -> volley.wire.PruneRequest
+	45, // 52: volley.wire.Cluster.Remove:input_type -> volley.wire.RemoveRequest
+	42, // 53: volley.wire.Cluster.Inspect:input_type -> volley.wire.InspectRequest
+	43, // 54: volley.wire.Cluster.Inspected:input_type -> volley.wire.Inspection
+	47, // 55: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
+	50, // 56: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
+	55, // 57: volley.wire.Cluster.Join:input_type -> volley.wire.JoinRequest
+	56, // 58: volley.wire.Cluster.Renew:input_type -> volley.wire.RenewRequest
+	58, // 59: volley.wire.Cluster.CreateToken:input_type -> volley.wire.CreateTokenRequest
+	60, // 60: volley.wire.Cluster.Tokens:input_type -> volley.wire.TokensRequest
+	63, // 61: volley.wire.Cluster.RevokeToken:input_type -> volley.wire.RevokeTokenRequest
+	65, // 62: volley.wire.Cluster.Certificates:input_type -> volley.wire.CertificatesRequest
+	68, // 63: volley.wire.Cluster.RevokeCertificate:input_type -> volley.wire.RevokeCertificateRequest
+	70, // 64: volley.wire.Cluster.ChangeAuthority:input_type -> volley.wire.ChangeAuthorityRequest
+	52, // 65: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
+	54, // 66: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
+	0,  // 67: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
+	10, // 68: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
+	9,  // 69: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
+	16, // 70: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
+	22, // 71: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
+	24, // 72: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
+	23, // 73: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
+	25, // 74: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
+	27, // 75: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
+	30, // 76: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
+	32, // 77: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
+	34, // 78: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
+	37, // 79: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
+	39, // 80: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
+	46, // 81: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
+	46, // 82: volley.wire.Cluster.Remove:output_type -> volley.wire.PruneReply
+	43, // 83: volley.wire.Cluster.Inspect:output_type -> volley.wire.Inspection
+	44, // 84: volley.wire.Cluster.Inspected:output_type -> volley.wire.InspectedReply
+	48, // 85: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
+	51, // 86: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
+	57, // 87: volley.wire.Cluster.Join:output_type -> volley.wire.Certified
+	57, // 88: volley.wire.Cluster.Renew:output_type -> volley.wire.Certified
+	59, // 89: volley.wire.Cluster.CreateToken:output_type -> volley.wire.CreateTokenReply
+	61, // 90: volley.wire.Cluster.Tokens:output_type -> volley.wire.TokensReply
+	64, // 91: volley.wire.Cluster.RevokeToken:output_type -> volley.wire.RevokeTokenReply
+	66, // 92: volley.wire.Cluster.Certificates:output_type -> volley.wire.CertificatesReply
+	69, // 93: volley.wire.Cluster.RevokeCertificate:output_type -> volley.wire.RevokeCertificateReply
+	71, // 94: volley.wire.Cluster.ChangeAuthority:output_type -> volley.wire.ChangeAuthorityReply
+	54, // 95: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
+	53, // 96: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
+	0,  // 97: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
+	68, // [68:98] is the sub-list for method output_type
+	38, // [38:68] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_cluster_proto_init() }
@@ -4825,6 +5102,7 @@ func file_cluster_proto_init() {
 		(*ForExecutor_Close)(nil),
 		(*ForExecutor_Goodbye)(nil),
 		(*ForExecutor_Renew)(nil),
+		(*ForExecutor_Ask)(nil),
 	}
 	file_cluster_proto_msgTypes[13].OneofWrappers = []any{
 		(*FromJob_Hello)(nil),
@@ -4840,6 +5118,7 @@ func file_cluster_proto_init() {
 		(*ForJob_Relay)(nil),
 		(*ForJob_Left)(nil),
 		(*ForJob_Drain)(nil),
+		(*ForJob_Ask)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -4847,7 +5126,7 @@ func file_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   70,
+			NumMessages:   74,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -36,6 +36,8 @@ const (
 	Cluster_Resume_FullMethodName            = "/volley.wire.Cluster/Resume"
 	Cluster_Prune_FullMethodName             = "/volley.wire.Cluster/Prune"
 	Cluster_Remove_FullMethodName            = "/volley.wire.Cluster/Remove"
+	Cluster_Inspect_FullMethodName           = "/volley.wire.Cluster/Inspect"
+	Cluster_Inspected_FullMethodName         = "/volley.wire.Cluster/Inspected"
 	Cluster_Executors_FullMethodName         = "/volley.wire.Cluster/Executors"
 	Cluster_Drain_FullMethodName             = "/volley.wire.Cluster/Drain"
 	Cluster_Join_FullMethodName              = "/volley.wire.Cluster/Join"
@@ -85,6 +87,10 @@ type ClusterClient interface {
 	Prune(ctx context.Context, in *PruneRequest, opts ...grpc.CallOption) (*PruneReply, error)
 	// Remove removes a job that has ended.
 	Remove(ctx context.Context, in *RemoveRequest, opts ...grpc.CallOption) (*PruneReply, error)
+	// Inspect asks a job's process and its runners for their stacks, or a profile of their processors.
+	Inspect(ctx context.Context, in *InspectRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Inspection], error)
+	// Inspected brings what a process was asked for.
+	Inspected(ctx context.Context, in *Inspection, opts ...grpc.CallOption) (*InspectedReply, error)
 	// Executors lists executors.
 	Executors(ctx context.Context, in *ExecutorsRequest, opts ...grpc.CallOption) (*ExecutorsReply, error)
 	// Drain moves an executor's packs elsewhere and gives it no more work.
@@ -301,6 +307,35 @@ func (c *clusterClient) Remove(ctx context.Context, in *RemoveRequest, opts ...g
 	return out, nil
 }
 
+func (c *clusterClient) Inspect(ctx context.Context, in *InspectRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Inspection], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[7], Cluster_Inspect_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[InspectRequest, Inspection]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_InspectClient = grpc.ServerStreamingClient[Inspection]
+
+func (c *clusterClient) Inspected(ctx context.Context, in *Inspection, opts ...grpc.CallOption) (*InspectedReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(InspectedReply)
+	err := c.cc.Invoke(ctx, Cluster_Inspected_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *clusterClient) Executors(ctx context.Context, in *ExecutorsRequest, opts ...grpc.CallOption) (*ExecutorsReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ExecutorsReply)
@@ -438,6 +473,10 @@ type ClusterServer interface {
 	Prune(context.Context, *PruneRequest) (*PruneReply, error)
 	// Remove removes a job that has ended.
 	Remove(context.Context, *RemoveRequest) (*PruneReply, error)
+	// Inspect asks a job's process and its runners for their stacks, or a profile of their processors.
+	Inspect(*InspectRequest, grpc.ServerStreamingServer[Inspection]) error
+	// Inspected brings what a process was asked for.
+	Inspected(context.Context, *Inspection) (*InspectedReply, error)
 	// Executors lists executors.
 	Executors(context.Context, *ExecutorsRequest) (*ExecutorsReply, error)
 	// Drain moves an executor's packs elsewhere and gives it no more work.
@@ -509,6 +548,12 @@ func (UnimplementedClusterServer) Prune(context.Context, *PruneRequest) (*PruneR
 }
 func (UnimplementedClusterServer) Remove(context.Context, *RemoveRequest) (*PruneReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Remove not implemented")
+}
+func (UnimplementedClusterServer) Inspect(*InspectRequest, grpc.ServerStreamingServer[Inspection]) error {
+	return status.Error(codes.Unimplemented, "method Inspect not implemented")
+}
+func (UnimplementedClusterServer) Inspected(context.Context, *Inspection) (*InspectedReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Inspected not implemented")
 }
 func (UnimplementedClusterServer) Executors(context.Context, *ExecutorsRequest) (*ExecutorsReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Executors not implemented")
@@ -766,6 +811,35 @@ func _Cluster_Remove_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Cluster_Inspect_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(InspectRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ClusterServer).Inspect(m, &grpc.GenericServerStream[InspectRequest, Inspection]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_InspectServer = grpc.ServerStreamingServer[Inspection]
+
+func _Cluster_Inspected_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Inspection)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Inspected(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Inspected_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Inspected(ctx, req.(*Inspection))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Cluster_Executors_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ExecutorsRequest)
 	if err := dec(in); err != nil {
@@ -986,6 +1060,10 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Cluster_Remove_Handler,
 		},
 		{
+			MethodName: "Inspected",
+			Handler:    _Cluster_Inspected_Handler,
+		},
+		{
 			MethodName: "Executors",
 			Handler:    _Cluster_Executors_Handler,
 		},
@@ -1062,6 +1140,11 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Download",
 			Handler:       _Cluster_Download_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Inspect",
+			Handler:       _Cluster_Inspect_Handler,
 			ServerStreams: true,
 		},
 	},
