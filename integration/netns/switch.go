@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -34,8 +35,9 @@ type Switch struct {
 
 // packet is one that is on its way.
 type packet struct {
-	data []byte
-	due  time.Time
+	data   []byte
+	due    time.Time
+	number int // of those of its host
 }
 
 // device is the name of a host's interface, packetMost the size of its packets.
@@ -140,7 +142,7 @@ func (s *Switch) serve() {
 // receive takes what a host sends, and puts it on its way.
 func (s *Switch) receive(from netip.Addr, f *os.File) {
 	buf := make([]byte, packetMost)
-	for {
+	for number := 0; ; number++ {
 		n, err := f.Read(buf)
 		if err != nil {
 			return
@@ -155,7 +157,7 @@ func (s *Switch) receive(from netip.Addr, f *os.File) {
 			continue
 		}
 		select {
-		case q <- packet{append([]byte(nil), buf[:n]...), time.Now().Add(l.Delay)}:
+		case q <- packet{append([]byte(nil), buf[:n]...), time.Now().Add(l.Delay), number}:
 		default:
 		}
 	}
@@ -172,26 +174,50 @@ func (s *Switch) link(from, to netip.Addr) (Link, bool) {
 	return l, l.Cut || l.Loss > 0 && s.rng.Float64() < l.Loss
 }
 
-// deliver hands packets of one way over when they are due, in order.
+// deliver hands packets of one way over, each when it is due: one whose link is quick overtakes those that are late.
 func (s *Switch) deliver(q chan packet, to *os.File) {
+	var late packets
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case p := <-q:
-			if wait := time.Until(p.due); wait > 0 {
-				timer.Reset(wait)
-				select {
-				case <-timer.C:
-				case <-s.ended:
-					return
-				}
-			}
-			_, _ = to.Write(p.data) // its host may be gone
+			heap.Push(&late, p)
+		case <-timer.C:
 		case <-s.ended:
 			return
 		}
+		for len(late) > 0 && !time.Now().Before(late[0].due) {
+			_, _ = to.Write(heap.Pop(&late).(packet).data) // its host may be gone
+		}
+		if len(late) > queueMost {
+			late = late[:0] // a link that is so slow loses what it is sent
+		}
+		if len(late) > 0 {
+			timer.Reset(time.Until(late[0].due))
+		}
 	}
+}
+
+// packets are those of one way that are on it, the first that is due first.
+type packets []packet
+
+func (p packets) Len() int { return len(p) }
+
+func (p packets) Less(i, j int) bool {
+	return p[i].due.Before(p[j].due) || p[i].due.Equal(p[j].due) && p[i].number < p[j].number
+}
+
+func (p packets) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
+
+// Push adds a packet.
+func (p *packets) Push(x any) { *p = append(*p, x.(packet)) }
+
+// Pop takes the last.
+func (p *packets) Pop() any {
+	last := (*p)[len(*p)-1]
+	*p = (*p)[:len(*p)-1]
+	return last
 }
 
 // stop ends the switch.
