@@ -15,6 +15,9 @@ import (
 
 // inspect prints the stacks of a job's processes, or writes their profiles, a file each.
 func inspect(ctx context.Context, client wire.ClusterClient, addr, id string, profile time.Duration, dir string) error {
+	if info, err := os.Stat(filepath.Clean(dir)); profile > 0 && (err != nil || !info.IsDir()) {
+		return fault.Newf(fault.Usage, "use", "--out", "there is no directory %s", dir)
+	}
 	stream, err := client.Inspect(ctx, &wire.InspectRequest{Id: id, ProfileNs: int64(profile)})
 	if err != nil {
 		return wire.CallError("inspect "+id+" at", addr, err)

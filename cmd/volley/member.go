@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,8 +91,8 @@ func identityDir(c *cobra.Command, cfg *executord.Config) (string, error) {
 	return filepath.Join(all, cfg.Name), nil
 }
 
-// joinAs gets an executor its first certificate. One that is good, of the token's cluster, stays: a service is started
-// again with the token that it has used.
+// joinAs gets an executor a certificate by a token. One that it has got by that token stays: a service is started again
+// with what it was started with. Another token makes another certificate, in the place of one that was revoked.
 func joinAs(c *cobra.Command, name, dir, join string) error {
 	t, err := trust.ParseToken(join)
 	if err != nil {
@@ -110,7 +111,8 @@ func joinAs(c *cobra.Command, name, dir, join string) error {
 				"of %s",
 				t.Cluster, dir, id.Name().Cluster).WithHint("remove that directory, or take another --data-dir")
 		}
-		if time.Now().Before(id.Expires()) {
+		used, _ := os.ReadFile(filepath.Join(dir, usedFile)) // none is another
+		if time.Now().Before(id.Expires()) && strings.TrimSpace(string(used)) == trust.HashOf(t.Secret) {
 			return nil
 		}
 	}
@@ -118,5 +120,11 @@ func joinAs(c *cobra.Command, name, dir, join string) error {
 	if err != nil {
 		return err
 	}
+	if err := trust.WritePrivate(filepath.Join(dir, usedFile), []byte(trust.HashOf(t.Secret)+"\n")); err != nil {
+		return err
+	}
 	return keepIdentity(dir, b, t.Drivers)
 }
+
+// usedFile has the hash of the token that a certificate was got by.
+const usedFile = "token"

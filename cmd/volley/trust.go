@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -95,6 +96,15 @@ func newAdmin(dataDir string) error {
 		return err
 	}
 	home := filepath.Join(clustersDir(), name)
+	if trust.HasIdentity(home) {
+		if id, err := trust.OpenIdentity(home); err == nil && !bytes.Contains(id.Roots(),
+			bytes.TrimSpace(admin.Roots)) &&
+			!bytes.Contains(admin.Roots, bytes.TrimSpace(id.Roots())) {
+			return fault.Newf(fault.Usage, "make this user an admin of", name,
+				"%s has a certificate of another cluster of "+
+					"that name", home).WithHint("move that directory away, or give another VOLLEY_HOME")
+		}
+	}
 	if err := keepIdentity(home, admin, []string{address}); err != nil {
 		return err
 	}

@@ -149,18 +149,16 @@ func (a *Access) good(name string, now time.Time) (out []MemberSigned) {
 // revoked reports whether a certificate was revoked.
 func (a *Access) revoked(serial string) bool { return a.Members[serial].Revoked != 0 }
 
-// out reports whether a member has no certificate but revoked ones.
-func (a *Access) out(n trust.Name) bool {
-	name, revoked := n.String(), false
+// out reports whether a member has been let out since a time: one that joins again under its name has no part in what
+// was of the other.
+func (a *Access) out(n trust.Name, since time.Time) bool {
+	name := n.String()
 	for _, m := range a.Members {
-		if m.Name == name {
-			if m.Revoked == 0 {
-				return false
-			}
-			revoked = true
+		if m.Name == name && m.Revoked != 0 && since.Before(time.Unix(0, m.Revoked)) {
+			return true
 		}
 	}
-	return revoked
+	return false
 }
 
 // which returns the certificates that a serial number, or a name such as executor/a, stands for.

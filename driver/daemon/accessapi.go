@@ -114,8 +114,11 @@ func (d *Daemon) RevokeToken(ctx context.Context, req *wire.RevokeTokenRequest) 
 }
 
 // Certificates lists the certificates of members and people that have not expired.
-func (d *Daemon) Certificates(context.Context, *wire.CertificatesRequest) (*wire.CertificatesReply, error) {
+func (d *Daemon) Certificates(ctx context.Context, _ *wire.CertificatesRequest) (*wire.CertificatesReply, error) {
 	reply := &wire.CertificatesReply{}
+	if err := d.admission.certificatesOfInit(ctx, d.cfg.DataDir); err != nil {
+		return nil, err
+	}
 	d.admission.read(func(a *Access) {
 		for _, m := range a.Members {
 			if m.Expires.After(time.Now()) {
@@ -143,6 +146,9 @@ func (d *Daemon) RevokeCertificate(ctx context.Context,
 	}
 	d.admission.change.Lock()
 	defer d.admission.change.Unlock()
+	if err := d.admission.certificatesOfInit(ctx, d.cfg.DataDir); err != nil {
+		return nil, err
+	}
 	var which []MemberSigned
 	now := time.Now()
 	d.admission.read(func(a *Access) { which = a.which(d.admission.authorities.Cluster(), req.Which, now) })
@@ -156,6 +162,7 @@ func (d *Daemon) RevokeCertificate(ctx context.Context,
 	var records []Record
 	for _, m := range which {
 		records = append(records, Record{Kind: CertificateRevoked, ID: m.Serial, At: now.UnixNano()})
+		m.Revoked = now.UnixNano()
 		reply.Revoked = append(reply.Revoked, certificateInfo(m))
 	}
 	err := d.admission.write(ctx, records...)
@@ -193,13 +200,16 @@ func (d *Daemon) renewSelf() {
 const selfAgain = time.Minute
 
 // ChangeAuthority makes the authority that follows, or retires those before the newest.
-func (d *Daemon) ChangeAuthority(_ context.Context, req *wire.ChangeAuthorityRequest) (*wire.ChangeAuthorityReply,
+func (d *Daemon) ChangeAuthority(ctx context.Context, req *wire.ChangeAuthorityRequest) (*wire.ChangeAuthorityReply,
 	error) {
 	if err := d.admission.needsCertificates(); err != nil {
 		return nil, err
 	}
 	d.admission.change.Lock()
 	defer d.admission.change.Unlock()
+	if err := d.admission.certificatesOfInit(ctx, d.cfg.DataDir); err != nil {
+		return nil, err
+	}
 	change := func() error { return d.admission.authorities.Next(time.Now()) }
 	if !req.Retire && len(d.admission.authorities.Pins()) > 1 {
 		return nil, status.Error(codes.InvalidArgument, "two authorities are trusted already: volley certs retire "+

@@ -102,8 +102,11 @@ func (o *admission) inForce(p trust.Peer) error {
 		switch {
 		case a.revoked(p.Serial):
 			why = "was revoked"
-		case who.Runner != "" && a.out(trust.Name{Cluster: who.Cluster, Role: trust.Executor, ID: who.Runner}):
+		case who.Runner != "" && a.out(trust.Name{Cluster: who.Cluster, Role: trust.Executor, ID: who.Runner},
+			p.Issued):
 			why = "is of no use: that of its executor was revoked"
+		case o.authorities != nil && p.Serial != "" && o.authorities.Retired(p.Issued):
+			why = "is of an authority that was retired"
 		case p.Over(time.Now()):
 			why = "has expired"
 		case who.Role == trust.Job && !o.runs(who.ID):
@@ -245,7 +248,9 @@ func (o *admission) certificatesOfInit(ctx context.Context, dataDir string) erro
 		if err != nil {
 			return fault.New(fault.Corrupt, "read", f, err)
 		}
-		if _, known := o.access.Members[c.Serial]; !known && c.Expires.After(time.Now()) {
+		known := false
+		o.read(func(a *Access) { _, known = a.Members[c.Serial] })
+		if !known && c.Expires.After(time.Now()) {
 			r := Record{Kind: CertificateSigned, Member: &MemberSigned{Certificate: c}, At: time.Now().UnixNano()}
 			if err := o.write(ctx, r); err != nil {
 				return err
@@ -256,15 +261,16 @@ func (o *admission) certificatesOfInit(ctx context.Context, dataDir string) erro
 }
 
 // renewable returns an error where a certificate is good for long: members do not fill the journal with new ones. One
-// of an earlier authority is renewed at any time.
+// of before the last change of authorities is renewed at any time.
 func (o *admission) renewable(p trust.Peer, now time.Time) error {
 	early := now.Before(p.Issued.Add(p.Expires.Sub(p.Issued) / 2))
-	earlier := false
+	changed := p.Issued.Before(o.authorities.LastRetired())
 	o.read(func(a *Access) {
-		m, known := a.Members[p.Serial]
-		earlier = known && m.Authority != o.authorities.Pin()
+		if m, known := a.Members[p.Serial]; known {
+			changed = changed || m.Authority != o.authorities.Pin()
+		}
 	})
-	if early && !earlier && p.Name.Role != trust.Job {
+	if early && !changed && p.Name.Role != trust.Job {
 		return status.Errorf(codes.InvalidArgument, "the certificate is good until %s, and is renewed in the "+
 			"second half of its life", p.Expires.Format(time.DateTime))
 	}

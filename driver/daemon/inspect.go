@@ -76,6 +76,9 @@ func (d *Daemon) Inspect(req *wire.InspectRequest, stream wire.Cluster_InspectSe
 	ask := &wire.Ask{Ticket: ticket, ProfileNs: req.ProfileNs}
 	w.tell(&wire.ForJob{Body: &wire.ForJob_Ask{Ask: ask}})
 	for _, m := range executors {
+		if m.info().State != "alive" {
+			continue // no job has a runner there
+		}
 		waits[m.name] = true
 		_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Ask{Ask: &wire.AskRunner{Job: req.Id, Ask: ask}}})
 	}

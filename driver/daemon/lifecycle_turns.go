@@ -35,7 +35,7 @@ func (l *Life) waitsFor(j *lifeJob, first map[string]*lifeJob) string {
 	if o := first[j.spec.Pool]; o != nil && o != j {
 		return "it waits for " + o.id + ", which is before it in pool " + j.spec.Pool
 	}
-	return fmt.Sprintf("it waits for its turn: %d jobs run, as many as --max-jobs lets", l.cfg.MaxJobs)
+	return fmt.Sprintf("it waits for its turn: no more than %d run at a time (--max-jobs of the driver)", l.cfg.MaxJobs)
 }
 
 // next returns the queued job whose turn is first, nil where there is none, and reports whether as many run as may.
@@ -97,7 +97,8 @@ func (l *Life) firstOfPools() map[string]*lifeJob {
 
 // deadline returns when the job has run for as long as it may; zero is never.
 func (j *lifeJob) deadline() time.Time {
-	if j.spec.Timeout <= 0 || j.first.IsZero() || !j.occupies() || j.phase == lifeEnding || j.late {
+	if j.spec.Timeout <= 0 || j.first.IsZero() || j.late || j.cancelled ||
+		j.phase == lifeEnding || !j.occupies() && j.phase != lifeQueued {
 		return time.Time{}
 	}
 	return plantedDeadline(j.first.Add(j.spec.Timeout))
@@ -114,7 +115,7 @@ func (l *Life) overdue(j *lifeJob) {
 		"checkpoint",
 		j.spec.Timeout)
 	switch j.phase {
-	case lifePausing:
+	case lifeQueued, lifePausing:
 		l.toEnd(j, JobFailed, why)
 	case lifeStarting, lifeRunning:
 		j.failure = why

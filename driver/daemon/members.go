@@ -321,7 +321,9 @@ func (d *Daemon) readMember(m *member, stream wire.Cluster_ServeServer) string {
 		case *wire.FromExecutor_Relay:
 			d.jobs.fromExecutor(m, b.Relay)
 		case *wire.FromExecutor_Closed:
-			d.metrics.runners.Inc()
+			if d.jobs.runs(b.Closed.Job) {
+				d.metrics.runners.Inc()
+			}
 			ev.Ended = &LifeRunner{Executor: m.name, Job: b.Closed.Job, ID: b.Closed.Runner, Why: b.Closed.Why}
 		case *wire.FromExecutor_Leaving:
 			ev.Leaving = true

@@ -22,6 +22,7 @@ type metrics struct {
 	exchanges prometheus.Counter
 	dropped   *prometheus.CounterVec
 	rows      prometheus.Counter
+	ends      *prometheus.CounterVec
 	restarts  prometheus.Counter
 	exclusion prometheus.Counter
 	runners   prometheus.Counter
@@ -52,6 +53,8 @@ func newMetrics(present prometheus.Collector) *metrics {
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "volley_dropped_reports_total",
 			Help: "Reports and results that did not become part of a step, by reason."}, []string{"reason"}),
 		rows: counter("dropped_rows_total", "Rows folded whose result was not merged."),
+		ends: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "volley_jobs_ended_total",
+			Help: "Jobs that have ended since the driver was started, by how."}, []string{"state"}),
 		restarts: counter("job_restarts_total", "Processes of jobs that ended without a report and were started "+
 			"again."),
 		exclusion: counter("exclusions_total", "Times that a job gave an executor no more work for a while."),
@@ -60,12 +63,22 @@ func newMetrics(present prometheus.Collector) *metrics {
 		journal:   histogram("journal_seconds", "Time until an entry of the journal is on disk and applied.", seconds),
 	}
 	m.registry.MustRegister(m.steps, m.cut, m.share, m.neff, m.took, m.wait, m.bytes, m.exchanges, m.dropped, m.rows,
-		m.restarts, m.exclusion, m.runners, m.refused, m.journal, present,
+		m.ends, m.restarts, m.exclusion, m.runners, m.refused, m.journal, present,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for _, state := range []string{JobDone, JobFailed, JobCancelled} {
+		m.ends.WithLabelValues(state)
+	}
 	for _, reason := range []string{"stale", "late", "mismatched"} {
 		m.dropped.WithLabelValues(reason)
 	}
 	return m
+}
+
+// wrote counts an entry of the journal.
+func (m *metrics) wrote(took time.Duration) {
+	if m != nil { // a table may have none
+		m.journal.Observe(took.Seconds())
+	}
 }
 
 // committed counts a step; last is the job's commit before it, whose sums are

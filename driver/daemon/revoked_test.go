@@ -136,6 +136,10 @@ func TestARevokedExecutorsRunners(t *testing.T) {
 	if err := wire.Renew(t.Context(), client(t, d, other), other.ID); err != nil {
 		t.Errorf("another executor's is not: %v", err)
 	}
+	as(t, d, admin, trust.Executor, "a") // another machine, under the name
+	if err := wire.Renew(t.Context(), client(t, d, runner), runner.ID); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("the runner of an executor that is out is renewed since there is another of its name: %v", err)
+	}
 	if err := trust.OfJobProcess(w.info.Id)(runner.ID.Name()); err == nil {
 		t.Error("a runner passes for its job's process")
 	}
@@ -208,6 +212,53 @@ func TestUnknownCertificatesCanBeRevoked(t *testing.T) {
 	}
 }
 
+// TestARetiredAuthorityIsTrustedNoMore: by members that renew their certificates after it, nor by the driver on a
+// connection that stands.
+func TestARetiredAuthorityIsTrustedNoMore(t *testing.T) {
+	d, admin := netDaemon(t)
+	bob := as(t, d, admin, trust.Read, "bob")
+	standing := client(t, d, bob)
+	if _, err := standing.Jobs(t.Context(), &wire.JobsRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	old, err := trust.OpenAuthorities(TrustDir(d.cfg.DataDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The certificates of the first second are taken to be of either: they have no finer times.
+	for end := time.Now().Add(bound); time.Since(bob.ID.Issued()) < 2500*time.Millisecond; {
+		if time.Now().After(end) {
+			t.Fatal("time stands still")
+		}
+	}
+	change := func(req *wire.ChangeAuthorityRequest) {
+		if _, err := client(t, d, admin).ChangeAuthority(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		if err := wire.Renew(t.Context(), client(t, d, admin), admin.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(&wire.ChangeAuthorityRequest{})
+	change(&wire.ChangeAuthorityRequest{Retire: true, Force: true})
+	if n := admin.ID.Authorities(); n != 1 {
+		t.Errorf("an admin that has renewed trusts %d authorities", n)
+	}
+	if _, err := standing.Jobs(t.Context(), &wire.JobsRequest{}); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("a certificate of a retired authority on a connection that stands: %v", err)
+	}
+	forged, err := old.Issue(trust.Name{Cluster: "test", Role: trust.Driver, ID: "9"}, time.Hour, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := admin.ID.Trusts(forged.Chain); why == nil {
+		t.Error("an admin trusts a driver of the retired authority")
+	}
+	if why := partyOf(t, forged).ID.Trusts(admin.ID.Chain()); why == nil {
+		t.Error("who knows only the retired authority takes an admin's certificate for one of it")
+	}
+}
+
 // TestTheWayBack: who has the driver's data directory becomes an admin again.
 func TestTheWayBack(t *testing.T) {
 	d, admin := netDaemon(t)
@@ -216,7 +267,13 @@ func TestTheWayBack(t *testing.T) {
 	if err != nil || cluster != "test" {
 		t.Fatal(cluster, err)
 	}
-	if _, err := client(t, d, partyOf(t, b)).Tokens(t.Context(), &wire.TokensRequest{}); err != nil {
+	again := partyOf(t, b)
+	if _, err := client(t, d, again).Tokens(t.Context(), &wire.TokensRequest{}); err != nil {
+		t.Error(err)
+	}
+	revoke(t, d, again, "admin/"+thisUser()) // by name, although the driver has not been started since
+	if _, err := client(t, d, again).Tokens(t.Context(),
+		&wire.TokensRequest{}); status.Code(err) != codes.Unauthenticated {
 		t.Error(err)
 	}
 }

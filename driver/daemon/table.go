@@ -219,7 +219,7 @@ func (t *jobTable) write(c *LifeWrite) {
 	}
 	ev := &LifeWritten{ID: c.ID}
 	began := time.Now()
-	defer func() { t.d.metrics.journal.Observe(time.Since(began).Seconds()) }()
+	defer func() { t.d.metrics.wrote(time.Since(began)) }()
 	if err := t.d.journal.Append(t.d.ctx, c.Records...); err != nil {
 		ev.Outcome, ev.Why = NotApplied, err.Error()
 		if k := fault.KindOf(err); k == fault.Timeout || k == fault.Cancelled {
@@ -312,6 +312,7 @@ func (t *jobTable) show(c *JobShown) {
 			c.Ended
 	})
 	if Over(c.State) && !over {
+		t.d.metrics.ends.WithLabelValues(c.State).Inc()
 		close(w.ended)
 	}
 }

@@ -98,10 +98,18 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, bea
 		close(r.ended)
 		printed.close()
 		if !r.quiet.Load() {
-			_ = out.Put(closed(o.Job, o.Runner, fmt.Sprintf("its runner ended: %v: %s", err, logs.why(most))))
+			_ = out.Put(closed(o.Job, o.Runner, fmt.Sprintf("its runner ended: %s: %s", howEnded(err), logs.why(most))))
 		}
 	}()
 	return r, nil
+}
+
+// howEnded returns how a process has ended.
+func howEnded(err error) string {
+	if err == nil {
+		return "exit status 0"
+	}
+	return err.Error()
 }
 
 // runnerFiles is how many files a runner may have open, for its splits and peers; core dumps, which would hold data, it

@@ -19,8 +19,9 @@ import (
 type Authorities struct {
 	dir string
 
-	mu  sync.Mutex
-	all []*Authority // the newest last
+	mu      sync.Mutex
+	all     []*Authority // the newest last
+	retired time.Time    // when some were, for the last time; zero is never
 }
 
 // pattern is that of the files of authorities, by number.
@@ -32,6 +33,9 @@ func OpenAuthorities(dir string) (*Authorities, error) {
 		return nil, err
 	}
 	as := &Authorities{dir: dir}
+	if info, err := os.Stat(filepath.Join(dir, retiredFile)); err == nil {
+		as.retired = info.ModTime()
+	}
 	for _, n := range numbersIn(dir) {
 		a, err := openAuthority(dir, n)
 		if err != nil {
@@ -197,8 +201,34 @@ func (as *Authorities) Retire() error {
 			return fault.New(fault.NoResources, "remove the authority in", as.dir, err)
 		}
 	}
-	as.all = []*Authority{last}
-	return nil
+	last.by = nil // what they have signed for it is worth nothing any more
+	certs, _, err := last.PEM()
+	if err != nil {
+		return err
+	}
+	if err := WritePrivate(as.file(numbers[len(numbers)-1], "crt"), certs); err != nil {
+		return err
+	}
+	as.all, as.retired = []*Authority{last}, time.Now()
+	return WritePrivate(filepath.Join(as.dir, retiredFile), nil)
+}
+
+// retiredFile says by its time when authorities were last retired.
+const retiredFile = "retired"
+
+// LastRetired returns when authorities were last retired; zero is never.
+func (as *Authorities) LastRetired() time.Time {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	return as.retired
+}
+
+// Retired reports whether a certificate of a time was signed by an authority that is trusted no more.
+func (as *Authorities) Retired(issued time.Time) bool {
+	as.mu.Lock()
+	one, ever := len(as.all) == 1, !as.retired.IsZero()
+	as.mu.Unlock()
+	return one && ever && issued.Add(time.Second).Before(as.Since()) // certificates have seconds
 }
 
 // Certificate is what is kept of a certificate that was signed.

@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/rand"
@@ -175,6 +176,24 @@ func (i *Identity) Hosts() []string {
 
 // Roots returns the authorities that the identity trusts, PEM.
 func (i *Identity) Roots() []byte { return i.present().Roots }
+
+// Authorities returns how many authorities the identity trusts.
+func (i *Identity) Authorities() int { return bytes.Count(i.Roots(), []byte("BEGIN CERTIFICATE")) }
+
+// Chain returns the certificate before those of the authorities that signed it, PEM.
+func (i *Identity) Chain() []byte { return i.present().Chain }
+
+// Issued returns when the certificate was signed.
+func (i *Identity) Issued() time.Time { return i.present().pair.Leaf.NotBefore.Add(skew) }
+
+// Trusts returns why the identity does not trust a chain of certificates; nil is that it does.
+func (i *Identity) Trusts(chain []byte) error {
+	certs, err := parseCertificates(chain)
+	if err == nil {
+		_, err = i.present().verify(certs, time.Now())
+	}
+	return err
+}
 
 // Serial returns the certificate's serial number.
 func (i *Identity) Serial() string { return SerialOf(i.present().pair.Leaf) }

@@ -45,7 +45,12 @@ func CheckDirectory(dir string) error {
 		return fault.New(fault.Unauthorized, "use the certificates in", dir, err)
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || owner.Uid != 0 && int(owner.Uid) != os.Geteuid() || info.Mode()&0o022 != 0 {
+	if ok && owner.Uid != 0 && int(owner.Uid) != os.Geteuid() {
+		return fault.Newf(fault.Unauthorized, "use the certificates in", dir, "it is user %d's, not user %d's",
+			owner.Uid,
+			os.Geteuid()).WithHint("run this as that user: sudo -u")
+	}
+	if !ok || info.Mode()&0o022 != 0 {
 		return fault.Newf(fault.Unauthorized, "use the certificates in", dir,
 			"others than this user can write to it (mode %v)", info.Mode()).WithHint("chmod 700 it")
 	}
