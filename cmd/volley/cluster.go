@@ -130,6 +130,15 @@ are busy with: both are an admin's.`, exactArgs(1, "the id of a job"),
 			}
 			fmt.Printf("%s  %s  %s  step %d\nsubmitted %s\nflags     %s\n", l.ID, l.Job, l.State, l.Step,
 				l.Submitted.Format(time.DateTime), strings.Join(l.Args, " "))
+			if l.Owner != "" {
+				fmt.Println("owner    ", l.Owner)
+			}
+			if l.Priority != 0 {
+				fmt.Println("priority ", l.Priority)
+			}
+			if l.Timeout > 0 {
+				fmt.Println("timeout  ", time.Duration(l.Timeout*float64(time.Second)))
+			}
 			if l.Why != "" {
 				fmt.Println("why      ", l.Why)
 			}

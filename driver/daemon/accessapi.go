@@ -88,7 +88,7 @@ func (d *Daemon) Tokens(context.Context, *wire.TokensRequest) (*wire.TokensReply
 	now := time.Now().UnixNano()
 	d.admission.read(func(a *Access) {
 		for _, t := range a.Tokens {
-			if t.Expires > now {
+			if t.Expires > now && t.Uses > 0 {
 				reply.Tokens = append(reply.Tokens, &wire.TokenInfo{Id: t.ID, Role: string(t.Role), Name: t.Name,
 					MadeUnixNs: t.Made, ExpiresUnixNs: t.Expires, Uses: t.Uses, By: t.By})
 			}
