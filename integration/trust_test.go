@@ -169,6 +169,7 @@ func TestTheAuthorityIsReplaced(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	s.as(s.admin, "certs", "retire")
+	s.as(s.admin, "certs", "renew") // after which it trusts the new one only
 	data := generated(t)
 	s.as(s.admin, "submit", "logistic", "--data", data, "--max-iterations", "2")
 	b := s.join("b")

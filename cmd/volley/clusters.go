@@ -128,11 +128,10 @@ func dialDriver(flag string) (wire.ClusterClient, func(), error) {
 // dial connects to the driver. A certificate of which a third is left is renewed, and while authorities change, so that
 // this user learns which are trusted, where the driver lets it.
 func (t target) dial() (wire.ClusterClient, func(), error) {
-	conn, err := wire.DialDriver(t.addr, t.by)
+	client, done, err := t.connect()
 	if err != nil {
 		return nil, nil, err
 	}
-	client := wire.NewClusterClient(conn)
 	if id := t.by.ID; id != nil && (time.Now().After(id.RenewAt()) || id.Authorities() > 1) {
 		ctx, cancel := context.WithTimeout(context.Background(), renewWithin)
 		defer cancel()
@@ -141,7 +140,16 @@ func (t target) dial() (wire.ClusterClient, func(), error) {
 				id.Expires().Format(time.DateTime), err)
 		}
 	}
-	return client, func() { conn.Close() }, nil
+	return client, done, nil
+}
+
+// connect connects to the driver, with the certificate as it is.
+func (t target) connect() (wire.ClusterClient, func(), error) {
+	conn, err := wire.DialDriver(t.addr, t.by)
+	if err != nil {
+		return nil, nil, err
+	}
+	return wire.NewClusterClient(conn), func() { conn.Close() }, nil
 }
 
 // renewWithin bounds how long a command waits for its certificate to be renewed.

@@ -353,7 +353,7 @@ func trustCommand(use, short, long string, run func(ctx context.Context, to targ
 			if to.by.ID == nil {
 				return fault.Newf(fault.Usage, use+" certificates at", to.addr, "at a socket there are none")
 			}
-			client, done, err := to.dial()
+			client, done, err := to.connect()
 			if err != nil {
 				return err
 			}

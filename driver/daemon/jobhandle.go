@@ -24,7 +24,7 @@ const (
 	JobCancelled = "cancelled"
 )
 
-// work is a job of a driver as clients see it, with its process and that one's
+// jobHandle is a job of a driver as clients see it, with its process and that one's
 // connection. The lifecycle decides about it.
 type jobHandle struct {
 	d       *Daemon

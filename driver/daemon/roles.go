@@ -4,7 +4,7 @@ import (
 	"context"
 	"os/user"
 	"slices"
-	"strconv"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -161,10 +161,5 @@ var thisUser = sync.OnceValue(func() string {
 
 // shortMethod returns a call's name without that of its service.
 func shortMethod(method string) string {
-	for i := len(method) - 1; i >= 0; i-- {
-		if method[i] == '/' {
-			return method[i+1:]
-		}
-	}
-	return strconv.Quote(method)
+	return method[strings.LastIndex(method, "/")+1:]
 }

@@ -66,11 +66,7 @@ func parseBundle(b Bundle) (*present, error) {
 	if err != nil {
 		return nil, fault.New(fault.Corrupt, "read", "a certificate", err)
 	}
-	leaf := pair.Leaf
-	if len(leaf.URIs) != 1 {
-		return nil, fault.Newf(fault.Unauthorized, "read", "a certificate", "it has %d names, not one", len(leaf.URIs))
-	}
-	name, err := ParseName(leaf.URIs[0])
+	name, err := nameOf(pair.Leaf)
 	if err != nil {
 		return nil, err
 	}
