@@ -113,6 +113,9 @@ func (e *Engine) fetch(ctx context.Context, h *wire.Hold) (plan.Digest, error) {
 			"%s's pack has %d splits", h.From, len(meta.Splits))
 	}
 	e.know(key.Node, meta)
+	if e.store.Splits.Holds(key, meta) { // since an earlier process of the job
+		return meta.Splits[key.Split].SHA256, nil
+	}
 	return e.store.Splits.Receive(key, meta, func(w io.Writer) error { return e.peers.FetchSplit(ctx, from, key, w) })
 }
 

@@ -27,5 +27,8 @@ func OpenStore(dir string) (*Store, error) {
 	return &Store{Splits: splits, Outputs: outputs}, nil
 }
 
+// Renew drops the outputs of map tasks, and keeps the splits: another process of the job counts its tasks anew.
+func (s *Store) Renew() { s.Outputs.DropAll() }
+
 // Close drops what is held, and removes its files.
 func (s *Store) Close() error { return errors.Join(s.Splits.Close(), s.Outputs.Close()) }

@@ -99,7 +99,7 @@ func openCluster(name, addr string) (target, error) {
 			return target{}, fault.Newf(fault.Corrupt, "find the drivers of", name, "%s is empty or gone",
 				filepath.Join(dir, driversFile)).WithHint("say which: --driver HOST:PORT")
 		}
-		addr = all[0]
+		addr = strings.Join(all, ",")
 	}
 	return target{addr, wire.Party{ID: id}}, nil
 }

@@ -51,7 +51,7 @@ func member(c *cobra.Command, cfg *executord.Config, join string) error {
 			return fault.Newf(fault.Usage, "find the driver", dir, "it does not say where that is").
 				WithHint("say it: --driver HOST:PORT")
 		}
-		cfg.Driver = all[0]
+		cfg.Driver = strings.Join(all, ",")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,7 +22,8 @@ import (
 )
 
 func initCommand() *cobra.Command {
-	var dataDir, address, config string
+	var dataDir, address, bundle, join, config string
+	var peers []string
 	var again bool
 	name := "volley"
 	c := &cobra.Command{
@@ -30,11 +32,18 @@ func initCommand() *cobra.Command {
 		Long: `Init makes what a driver needs to serve a network: the authority that signs the
 certificates of its cluster, the driver's own certificate, and one by which this
 user is an admin of it. Who can read the driver's data directory can make
-any process or user a member: keep it as you keep a key. With --admin it makes this
-user an admin of the cluster that is in the data directory: the way back for who
-has lost their certificate, to be run on the driver's machine.`,
+any process or user a member: keep it as you keep a key.
+With --peers the cluster has more drivers, three or five in all, and goes on when one
+of three or two of five are lost: init writes a bundle, of which volley init --bundle
+makes each of the others, on its machine. The bundle has the authority's key: remove
+it when all are made.
+With --admin it makes this user an admin of the cluster that is in the data
+directory: the way back for who has lost their certificate, to be run on a driver's
+machine.`,
 		Example: "  volley init --address 10.0.0.5:7077 --data-dir /var/lib/volley/driver\n" +
-			"  volley driver --data-dir /var/lib/volley/driver &\n  volley token create --role executor",
+			"  volley driver --data-dir /var/lib/volley/driver &\n  volley token create --role executor\n" +
+			"  volley init --address 10.0.0.5:7077 --peers 10.0.0.6:7077,10.0.0.7:7077 --data-dir " +
+			"/var/lib/volley/driver",
 		Args: exactArgs(0, "no arguments beside flags"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := fillFlags(c); err != nil {
@@ -49,11 +58,20 @@ has lost their certificate, to be run on the driver's machine.`,
 			if address == "" {
 				return usage(c, "address", "say HOST:PORT by which executors and users reach the driver")
 			}
-			return initCluster(dataDir, name, address)
+			switch {
+			case bundle != "":
+				return initFrom(c, dataDir, bundle, address)
+			case join != "":
+				return initJoined(c, dataDir, join, address)
+			}
+			return initCluster(c, dataDir, name, address, peers)
 		},
 	}
 	fs := c.Flags()
 	fs.StringVar(&address, "address", "", "HOST:PORT by which executors and users reach the driver")
+	fs.StringSliceVar(&peers, "peers", nil, "HOST:PORT of each of the other drivers, of two or four")
+	fs.StringVar(&join, "join", "", "make another driver of a cluster that runs, by a token of the role driver")
+	fs.StringVar(&bundle, "bundle", "", "make another driver of a cluster, of the file that init --peers has written")
 	fs.StringVar(&name, "name", name, "name of the cluster")
 	fs.BoolVar(&again, "admin", false, "make this user an admin of the cluster that is there")
 	fs.StringVar(&dataDir, "data-dir", "", "the driver's data directory (default: $XDG_CACHE_HOME/volley/driver)")
@@ -62,13 +80,22 @@ has lost their certificate, to be run on the driver's machine.`,
 }
 
 // initCluster makes a cluster, and this user an admin of it.
-func initCluster(dataDir, name, address string) error {
+func initCluster(c *cobra.Command, dataDir, name, address string, peers []string) error {
 	if _, socket := wire.SocketPath(address); socket {
 		return fault.Newf(fault.Usage, "use", "--address", "a socket needs no certificates").
 			WithHint("volley driver serves its own user without them")
 	}
-	if err := reachable(address); err != nil {
-		return err
+	all := append([]string{address}, peers...)
+	for n, a := range all {
+		if err := reachable(a); err != nil {
+			return err
+		}
+		if slices.Contains(all[:n], a) {
+			return usage(c, "peers", "%s is there twice", a)
+		}
+	}
+	if len(all) != 1 && len(all) != 3 && len(all) != 5 {
+		return usage(c, "peers", "%d drivers are no cluster: one, three or five are", len(all))
 	}
 	home := filepath.Join(clustersDir(), name)
 	if trust.HasIdentity(home) {
@@ -78,15 +105,68 @@ func initCluster(dataDir, name, address string) error {
 	if err := os.MkdirAll(clustersDir(), 0o700); err != nil { // before there is an authority that has no admin
 		return fault.New(fault.NoResources, "keep the certificate in", home, err)
 	}
-	admin, pin, err := driverd.Init(dataDir, name, address)
+	admin, pin, err := driverd.Init(dataDir, name, address, peers...)
 	if err != nil {
 		return err
 	}
-	if err := keepIdentity(home, admin, []string{address}); err != nil {
+	if err := keepIdentity(home, admin, all); err != nil {
 		return err
 	}
-	return printJSON(map[string]string{"cluster": name, "address": address, "pin": pin,
-		"trust": driverd.TrustDir(dataDir), "admin": home})
+	made := map[string]string{"cluster": name, "address": address, "pin": pin,
+		"trust": driverd.TrustDir(dataDir), "admin": home}
+	if len(peers) > 0 {
+		made["bundle"] = filepath.Join(dataDir, "drivers.bundle")
+		if err := driverd.WriteBundle(dataDir, made["bundle"]); err != nil {
+			return err
+		}
+	}
+	return printJSON(made)
+}
+
+// initFrom makes another driver of a cluster.
+func initFrom(c *cobra.Command, dataDir, bundle, address string) error {
+	for _, flag := range []string{"peers", "name"} {
+		if c.Flags().Changed(flag) {
+			return usage(c, flag, "the bundle says it")
+		}
+	}
+	cluster, err := driverd.InitFrom(dataDir, bundle, address)
+	if err != nil {
+		return err
+	}
+	return printJSON(map[string]string{"cluster": cluster, "address": address, "trust": driverd.TrustDir(dataDir)})
+}
+
+// initJoined makes a driver that a running cluster takes in once it is started.
+func initJoined(c *cobra.Command, dataDir, join, address string) error {
+	for _, flag := range []string{"peers", "name"} {
+		if c.Flags().Changed(flag) {
+			return usage(c, flag, "the cluster says it")
+		}
+	}
+	if err := reachable(address); err != nil {
+		return err
+	}
+	t, err := trust.ParseToken(join)
+	if err != nil {
+		return err
+	}
+	if t.Role != trust.Driver {
+		return fault.Newf(fault.Usage, "use", "--join", "the token makes its bearer %s, no driver", t.Role)
+	}
+	if _, err := os.Stat(driverd.TrustDir(dataDir)); err == nil {
+		return fault.Newf(fault.Usage, "make a driver in", dataDir, "it is one already")
+	}
+	own, bundle, err := wire.JoinDriver(c.Context(), t, "")
+	if err != nil {
+		return err
+	}
+	id, err := driverd.InitJoined(dataDir, own, bundle, address)
+	if err != nil {
+		return err
+	}
+	return printJSON(map[string]string{"cluster": t.Cluster, "id": id, "address": address,
+		"trust": driverd.TrustDir(dataDir)})
 }
 
 // newAdmin makes this user an admin of a cluster whose driver's data directory it can read.

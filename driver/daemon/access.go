@@ -117,7 +117,7 @@ func (a *Access) token(secret string, now time.Time) (AccessToken, bool) {
 // joining returns the name that a caller gets by a token, or why it gets none.
 func (a *Access) joining(t AccessToken, cluster, wish string, now time.Time) (n trust.Name, why string) {
 	n = trust.Name{Cluster: cluster, Role: t.Role, ID: t.Name}
-	if t.Role == trust.Executor && n.ID == "" {
+	if (t.Role == trust.Executor || t.Role == trust.Driver) && n.ID == "" {
 		n.ID = wish
 	}
 	switch {

@@ -184,17 +184,30 @@ func (d *Daemon) dropRevoked() {
 	}
 }
 
-// renewSelf renews the driver's own certificate where that is due.
-func (d *Daemon) renewSelf() {
-	now := time.Now()
-	if now.Before(d.renewAgain) {
-		return
-	}
-	if err := d.admission.renewSelf(now); err != nil {
-		d.log.Error("cannot renew the driver's own certificate; it is tried again", "after", selfAgain, "error", err)
-		d.renewAgain = now.Add(selfAgain)
+// keepRenewed renews the driver's own certificate whenever that is due.
+func (r *Replica) keepRenewed() {
+	look := time.NewTicker(selfLook)
+	defer look.Stop()
+	var again time.Time
+	for {
+		select {
+		case now := <-look.C:
+			if now.Before(again) {
+				continue
+			}
+			if err := r.admission.renewSelf(now); err != nil {
+				r.log.Error("cannot renew the driver's own certificate; it is tried again", "after", selfAgain,
+					"error", err)
+				again = now.Add(selfAgain)
+			}
+		case <-r.ctx.Done():
+			return
+		}
 	}
 }
+
+// selfLook is the time between two looks at whether a driver's certificate is to be renewed.
+const selfLook = time.Second
 
 // selfAgain is the time between two attempts of a driver at its own certificate.
 const selfAgain = time.Minute
@@ -208,6 +221,9 @@ func (d *Daemon) ChangeAuthority(ctx context.Context, req *wire.ChangeAuthorityR
 	d.admission.change.Lock()
 	defer d.admission.change.Unlock()
 	if err := d.admission.certificatesOfInit(ctx, d.cfg.DataDir); err != nil {
+		return nil, err
+	}
+	if err := d.agree(ctx); err != nil && !req.Force { // one that has not heard of it would refuse the others
 		return nil, err
 	}
 	change := func() error { return d.admission.authorities.Next(time.Now()) }
@@ -226,6 +242,9 @@ func (d *Daemon) ChangeAuthority(ctx context.Context, req *wire.ChangeAuthorityR
 	}
 	if err := d.admission.certifySelf(time.Now()); err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())
+	}
+	if err := d.agree(ctx); err != nil {
+		d.log.Warn("a driver is told of the change as soon as it answers", "error", err)
 	}
 	d.renewAll()
 	return &wire.ChangeAuthorityReply{Authorities: d.admission.authorities.Pins()}, nil

@@ -20,10 +20,14 @@ import (
 type admission struct {
 	self        wire.Party         // of this driver
 	authorities *trust.Authorities // nil where the driver serves one user, over a socket
-	drivers     []string           // addresses of the cluster's
+	drivers     func() []string    // addresses of the cluster's
 	journal     *Raft
 	job         func(token string) string // the job that has not ended and has a token
 	runs        func(job string) bool     // whether a job has not ended
+	leads       func() bool               // whether this driver does
+
+	nextID func() string          // of the driver that joins next
+	bundle func() ([]byte, error) // what that is made of
 
 	change sync.Mutex // is held while something is written down
 	mu     sync.RWMutex
@@ -136,8 +140,35 @@ func (o *admission) write(ctx context.Context, records ...Record) error {
 	return nil
 }
 
+// serve has the journal decide, and the driver that leads know of jobs.
+func (o *admission) serve(r *Replica) {
+	o.journal, o.drivers, o.nextID, o.bundle = r.journal, r.drivers, r.nextID, r.bundle
+	o.leads = func() bool { return r.present.Load() != nil }
+	o.job = func(token string) string {
+		if d := r.present.Load(); d != nil {
+			return d.jobs.byToken(token)
+		}
+		return ""
+	}
+	o.runs = func(job string) bool {
+		d := r.present.Load()
+		return d != nil && d.jobs.runs(job)
+	}
+}
+
+// takeOver takes over who may do what as the journal has it, when this driver begins to lead.
+func (o *admission) takeOver(a Access) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.access = a
+}
+
 // read calls a function that looks at who may do what.
 func (o *admission) read(look func(*Access)) {
+	if !o.leads() {
+		o.journal.fsm.access(look)
+		return
+	}
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	look(&o.access)
@@ -159,12 +190,12 @@ func (o *admission) createToken(ctx context.Context, by string, t AccessToken, n
 	defer o.change.Unlock()
 	secret := trust.NewSecret()
 	t.ID, t.Hash, t.By, t.Made = trust.NewSecret()[:8], trust.HashOf(secret), by, now.UnixNano()
-	if t.Name == "" && t.Role != trust.Executor {
+	if t.Name == "" && t.Role != trust.Executor && t.Role != trust.Driver {
 		t.Name = fmt.Sprintf("%s-%s", t.Role, t.ID)
 	}
 	given := trust.Token{Role: t.Role, Secret: secret}
 	if !t.Bearer {
-		given.Cluster, given.Drivers, given.Pin = o.authorities.Cluster(), o.drivers, o.authorities.Pin()
+		given.Cluster, given.Drivers, given.Pin = o.authorities.Cluster(), o.drivers(), o.authorities.Pin()
 	}
 	return t.ID, given.String(), o.write(ctx, Record{Kind: TokenMade, Token: &t, At: now.UnixNano()})
 }
@@ -181,9 +212,14 @@ func (o *admission) join(ctx context.Context, req *wire.JoinRequest, now time.Ti
 	var ok bool
 	var name trust.Name
 	var why string
+	next := o.nextID()
 	o.read(func(a *Access) {
 		if t, ok = a.token(req.Secret, now); ok {
-			name, why = a.joining(t, o.authorities.Cluster(), req.Name, now)
+			wish := req.Name
+			if t.Role == trust.Driver {
+				wish = next
+			}
+			name, why = a.joining(t, o.authorities.Cluster(), wish, now)
 		}
 	})
 	switch {
@@ -194,6 +230,9 @@ func (o *admission) join(ctx context.Context, req *wire.JoinRequest, now time.Ti
 		return nil, name, status.Error(codes.PermissionDenied, why)
 	}
 	c, err := o.sign(ctx, name, req.Request, MemberSigned{Token: t.ID}, now)
+	if err == nil && t.Role == trust.Driver {
+		c.Bundle, err = o.bundle()
+	}
 	return c, name, err
 }
 

@@ -67,6 +67,12 @@ func (d *Daemon) Watch(req *wire.WatchRequest, stream wire.Cluster_WatchServer) 
 		}
 		name = "runner-" + filepath.Base(req.Task) + ".log"
 	}
+	if info, _ := w.snapshot(); Over(info.State) && req.Task == "" {
+		if err := w.healLog(stream.Context()); err != nil {
+			return status.Error(codes.DataLoss, err.Error())
+		}
+	}
+	offset = min(offset, logEnd(filepath.Join(w.dir, name))) // a driver that leads anew may have less of it
 	for {
 		if err := d.allowed(wire.CallerOf(stream.Context()), wire.Cluster_Watch_FullMethodName); err != nil {
 			return err // since it began

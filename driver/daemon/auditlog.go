@@ -134,8 +134,8 @@ func (d *Daemon) noted(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 }
 
 // refusedConnection notes a connection that has come to nothing.
-func (d *Daemon) refusedConnection(addr string, err error) {
-	d.audit.refused(auditLine{From: addr, Call: "connect", Refused: err.Error()})
+func (r *Replica) refusedConnection(addr string, err error) {
+	r.audit.refused(auditLine{From: addr, Call: "connect", Refused: err.Error()})
 }
 
 // did notes what a caller has done.
@@ -177,6 +177,10 @@ func subjectOf(req, reply any) (subject string, changes bool) {
 		return r.Which, true
 	case *wire.ChangeAuthorityRequest:
 		return fmt.Sprintf("retire=%v force=%v", r.Retire, r.Force), true
+	case *wire.RemoveDriverRequest:
+		return r.Id, true
+	case *wire.EnrolRequest:
+		return r.Address, true
 	case *wire.RenewRequest:
 		return "", true
 	}

@@ -267,7 +267,7 @@ func TestADirectoryBelongsToOneJob(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(old, "result.json"), []byte(`{"objective":1}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d, err := Start(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), DataDir: dir,
+	d, err := leading(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), DataDir: dir,
 		Program: "/bin/false"})
 	if err != nil {
 		if !strings.Contains(err.Error(), dir) {

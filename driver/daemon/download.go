@@ -23,7 +23,7 @@ func (w *jobHandle) madeFiles() (names []string, made []MadeFile, err error) {
 	made = w.files
 	w.mu.Unlock()
 	for _, f := range made {
-		if f.Path != driver.EventsName {
+		if f.Path != driver.EventsName && !ofDriver(f.Path) {
 			names = append(names, f.Path)
 		}
 	}
@@ -55,6 +55,9 @@ func (w *jobHandle) madeFiles() (names []string, made []MadeFile, err error) {
 // sendWhole sends a file, and fails where it differs from what the job has written. An
 // empty file is sent as one empty part.
 func (w *jobHandle) sendWhole(name string, all []MadeFile, stream wire.Cluster_DownloadServer) error {
+	if err := w.heal(stream.Context(), name, all); err != nil {
+		return fault.New(fault.Corrupt, "send", name, err)
+	}
 	f, err := os.Open(filepath.Join(w.dir, name))
 	if errors.Is(err, fs.ErrNotExist) && name == driver.EventsName &&
 		!slices.ContainsFunc(all, func(f MadeFile) bool { return f.Path == name }) {

@@ -32,7 +32,7 @@ func scripted(t *testing.T, script string, changes ...func(*Config)) (d *Daemon,
 	for _, change := range changes {
 		change(&cfg)
 	}
-	d, err := Start(cfg)
+	d, err := leading(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func doneJob(t *testing.T, files ...string) (d *Daemon, out string) {
 			t.Fatal(err)
 		}
 	}
-	if d, err = Start(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), DataDir: dir,
+	if d, err = leading(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), DataDir: dir,
 		Program: "/bin/false"}); err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func withFinished(t testing.TB, dir string, jobs int) {
 func startedOn(t *testing.T, dir string) *Daemon {
 	t.Helper()
 	t.Setenv("VOLLEY_HOME", filepath.Join(dir, "home"))
-	d, err := Start(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), HTTP: "127.0.0.1:0",
+	d, err := leading(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), HTTP: "127.0.0.1:0",
 		DataDir: dir, Program: "/bin/false",
 		Keep: &KeepAll})
 	if err != nil {

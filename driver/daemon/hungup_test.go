@@ -65,7 +65,7 @@ func TestAProcessThatHangsUpIsNotKilled(t *testing.T) {
 	pid, incarnation := w.process.Pid, w.incarnation
 	w.mu.Unlock()
 	ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("authorization", "Bearer "+w.token))
-	ctx = peer.NewContext(ctx, &peer.Peer{Addr: d.listener.Addr(), AuthInfo: wire.SameUser{}})
+	ctx = peer.NewContext(ctx, &peer.Peer{Addr: d.door.Addr(), AuthInfo: wire.SameUser{}})
 	h := &hangingUp{ctx: ctx, welcomed: make(chan struct{}), gone: make(chan struct{}), said: []*wire.FromJob{
 		{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: w.info.Id,
 			Incarnation: incarnation}}},

@@ -1,10 +1,13 @@
 package daemon
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,21 +19,17 @@ import (
 const addressFile = "address"
 
 // Init makes the authority of a cluster in a driver's data directory, with the driver's certificate, and returns a
-// certificate by which its holder is an admin, and the authority's pin.
-func Init(dataDir, cluster, address string) (admin trust.Bundle, pin string, err error) {
+// certificate by which its holder is an admin, and the authority's pin. Of more drivers than this one, by their
+// addresses, the others are made of the bundle that WriteBundle writes.
+func Init(dataDir, cluster, address string, others ...string) (admin trust.Bundle, pin string, err error) {
 	dir, now := TrustDir(dataDir), time.Now()
 	as, err := trust.MakeAuthorities(dir, cluster, now)
 	if err != nil {
 		return admin, "", err
 	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return admin, "", fault.New(fault.Usage, "use the address", address, err)
-	}
-	driver, err := as.Issue(trust.Name{Cluster: cluster, Role: trust.Driver, ID: "1"}, trust.MemberLife, now, host,
-		"localhost", "127.0.0.1", "::1")
-	if err != nil {
-		return admin, "", err
+	drivers := []Peer{{"1", address}}
+	for n, at := range others {
+		drivers = append(drivers, Peer{strconv.Itoa(n + 2), at})
 	}
 	if admin, err = as.Issue(trust.Name{Cluster: cluster, Role: trust.Admin, ID: thisUser()}, trust.MemberLife,
 		now); err != nil {
@@ -39,10 +38,110 @@ func Init(dataDir, cluster, address string) (admin trust.Bundle, pin string, err
 	if err := trust.WritePrivate(filepath.Join(dir, "issued", "admin.crt"), admin.Chain); err != nil {
 		return admin, "", err
 	}
-	if err := trust.WritePrivate(filepath.Join(dir, addressFile), []byte(address+"\n")); err != nil {
-		return admin, "", err
+	return admin, as.Pin(), makeDriver(dir, as, drivers[0], drivers)
+}
+
+// makeDriver makes the files of a driver, its certificate last.
+func makeDriver(dir string, as *trust.Authorities, self Peer, all []Peer) error {
+	host, _, err := net.SplitHostPort(self.Address)
+	if err != nil {
+		return fault.New(fault.Usage, "use the address", self.Address, err)
 	}
-	return admin, as.Pin(), driver.Save(dir)
+	var list strings.Builder
+	for _, p := range all {
+		fmt.Fprintln(&list, p.ID, p.Address)
+	}
+	if err := trust.WritePrivate(filepath.Join(dir, driversFile), []byte(list.String())); err != nil {
+		return err
+	}
+	if err := trust.WritePrivate(filepath.Join(dir, addressFile), []byte(self.Address+"\n")); err != nil {
+		return err
+	}
+	b, err := as.Issue(trust.Name{Cluster: as.Cluster(), Role: trust.Driver, ID: self.ID}, trust.MemberLife, time.Now(),
+		host, "localhost", "127.0.0.1", "::1")
+	if err != nil {
+		return err
+	}
+	return b.Save(dir)
+}
+
+// driverBundle is what another driver of a cluster is made of.
+type driverBundle struct {
+	Authorities []trust.AuthorityPEM `json:"authorities"`
+	Drivers     []Peer               `json:"drivers"`
+}
+
+// WriteBundle writes what the other drivers of a cluster are made of: who has it can make any process a member.
+func WriteBundle(dataDir, file string) error {
+	as, err := trust.OpenAuthorities(TrustDir(dataDir))
+	if err != nil {
+		return err
+	}
+	b := driverBundle{}
+	if b.Authorities, err = as.Export(); err != nil {
+		return err
+	}
+	if b.Drivers, err = readDrivers(TrustDir(dataDir)); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(b)
+	if err != nil {
+		return fault.New(fault.Internal, "write", file, err)
+	}
+	return trust.WritePrivate(file, append(raw, '\n'))
+}
+
+// InitFrom makes another driver of a cluster, of a bundle, and returns the cluster's name.
+func InitFrom(dataDir, file, address string) (cluster string, err error) {
+	raw, err := trust.ReadPrivate(file)
+	if err != nil {
+		return "", fault.New(fault.KindOf(err), "read the bundle", file, err)
+	}
+	b, err := parseBundle(raw, file)
+	if err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(b.Drivers, func(p Peer) bool { return p.Address == address })
+	if at < 0 {
+		var all []string
+		for _, p := range b.Drivers {
+			all = append(all, p.Address)
+		}
+		return "", fault.Newf(fault.Usage, "use", "--address", "%q is none of the cluster's drivers: %s", address,
+			strings.Join(all, ", "))
+	}
+	as, err := trust.ImportAuthorities(TrustDir(dataDir), b.Authorities)
+	if err != nil {
+		return "", err
+	}
+	return as.Cluster(), makeDriver(TrustDir(dataDir), as, b.Drivers[at], b.Drivers)
+}
+
+func parseBundle(raw []byte, file string) (b driverBundle, err error) {
+	if err := json.Unmarshal(raw, &b); err != nil || len(b.Authorities) == 0 || len(b.Drivers) == 0 {
+		return b, fault.Newf(fault.BadInput, "read the bundle", file, "it is none, or not whole").
+			WithHint("volley init --peers writes one")
+	}
+	return b, nil
+}
+
+// InitJoined makes a driver that a running cluster takes in, of what it was sent when it joined, and returns its id.
+// It is no driver of the cluster before it has been started.
+func InitJoined(dataDir string, own trust.Bundle, raw []byte, address string) (id string, err error) {
+	b, err := parseBundle(raw, "of the cluster")
+	if err != nil {
+		return "", err
+	}
+	i, err := trust.NewIdentity(own)
+	if err != nil {
+		return "", err
+	}
+	as, err := trust.ImportAuthorities(TrustDir(dataDir), b.Authorities)
+	if err != nil {
+		return "", err
+	}
+	id = i.Name().ID
+	return id, makeDriver(TrustDir(dataDir), as, Peer{id, address}, b.Drivers)
 }
 
 // addressOf returns where the driver of a data directory is reached, as Init was told; empty where there was none.

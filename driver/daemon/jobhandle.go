@@ -70,8 +70,10 @@ func cloneInfo(i *wire.JobInfo) *wire.JobInfo { return proto.Clone(i).(*wire.Job
 func (w *jobHandle) described() *wire.JobInfo {
 	info, _ := w.snapshot()
 	if info.State == JobDone {
-		raw, _ := os.ReadFile(w.resultFile()) // a missing file counts as empty
-		info.Result = string(raw)
+		var why string
+		if info.Result, why = w.resultText(); why != "" {
+			info.Why = why
+		}
 	}
 	return info
 }
@@ -86,7 +88,10 @@ func (w *jobHandle) change(do func()) {
 }
 
 // resultFile returns the path at which the job's printed result is kept.
-func (w *jobHandle) resultFile() string { return filepath.Join(w.dir, "result.json") }
+func (w *jobHandle) resultFile() string { return filepath.Join(w.dir, resultName) }
+
+// resultName is the file, in a job's directory, that has what its process has printed.
+const resultName = "result.json"
 
 // printed returns the result that the job's last process has printed.
 func (w *jobHandle) printed() string {

@@ -266,6 +266,10 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 	if err := d.admitExecutor(stream.Context(), h.Name); err != nil {
 		return err
 	}
+	if h.Term > d.term { // which it has been elected for meanwhile, or will find out about
+		return status.Errorf(codes.Unavailable, "another driver leads since term %d, this one did in %d", h.Term,
+			d.term)
+	}
 	m := &member{name: h.Name, incarnation: h.Incarnation,
 		slots:  h.Slots,
 		labels: h.Labels, since: time.Now(),
@@ -298,7 +302,7 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 func (d *Daemon) admitMember(m *member) {
 	d.members.put(m)
 	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Welcome{Welcome: &wire.Welcome{BeatNs: uint64(
-		d.cfg.beat())}}})
+		d.cfg.beat()), Term: d.term}}})
 	d.log.Info("executor joined", "executor", m.name, "slots", m.slots)
 }
 

@@ -29,7 +29,7 @@ func scriptedDaemonOf(t *testing.T, script string, suspicion time.Duration) *Dae
 	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	d, err := Start(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), HTTP: "127.0.0.1:0",
+	d, err := leading(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), HTTP: "127.0.0.1:0",
 		DataDir: filepath.Join(dir, "driver"),
 		Program: program, Suspicion: suspicion, Drain: time.Second})
 	if err != nil {
@@ -138,4 +138,13 @@ func awaitRelay(s wire.Cluster_ServeClient) <-chan error {
 		}
 	}()
 	return out
+}
+
+// leading starts a driver that is alone, and returns it as it leads.
+func leading(cfg Config) (*Daemon, error) {
+	r, err := Start(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return r.present.Load(), nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // present collects what is so when metrics are asked for: jobs, executors, the disk, the build.
-type present struct{ d *Daemon }
+type present struct{ r *Replica }
 
 // presentMetrics are the metrics of present, by name.
 var presentMetrics = func() map[string]*prometheus.Desc {
@@ -29,6 +29,7 @@ var presentMetrics = func() map[string]*prometheus.Desc {
 		"executor_memory_bytes":    {"Resident memory of it and its runners.", []string{"executor"}},
 		"executor_disk_bytes":      {"Bytes of packs in its data directory.", []string{"executor"}},
 		"disk_free_bytes":          {"Free bytes where the driver keeps its data.", nil},
+		"driver_leads":             {"Whether this driver leads: 1, or 0.", nil},
 		"build_info":               {"Version of the protocol and of Go; always 1.", []string{"version", "go"}},
 	} {
 		out[name] = prometheus.NewDesc("volley_"+name, d.help, d.labels, nil)
@@ -48,20 +49,34 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	gauge := func(name string, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(presentMetrics[name], prometheus.GaugeValue, v, labels...)
 	}
-	for state, n := range p.d.jobs.states() {
+	leads := 0.0
+	if d := p.r.present.Load(); d != nil {
+		leads = 1
+		p.leading(d, gauge)
+	}
+	gauge("driver_leads", leads)
+	if free, err := freeBytes(p.r.cfg.DataDir); err == nil {
+		gauge("disk_free_bytes", float64(free))
+	}
+	gauge("build_info", 1, wire.Version, runtime.Version())
+}
+
+// leading collects what only the driver that leads knows.
+func (p present) leading(d *Daemon, gauge func(name string, v float64, labels ...string)) {
+	for state, n := range d.jobs.states() {
 		gauge("jobs", float64(n), state)
 	}
-	for state, n := range p.d.members.states() {
+	for state, n := range d.members.states() {
 		gauge("executors", float64(n), state)
 	}
-	for _, w := range p.d.jobs.running() {
+	for _, w := range d.jobs.running() {
 		w.mu.Lock()
 		id, step, rows := w.info.Id, w.info.Step, w.rows
 		w.mu.Unlock()
 		gauge("job_steps", float64(step), id)
 		gauge("job_rows", float64(rows), id)
 	}
-	for _, m := range p.d.members.all() {
+	for _, m := range d.members.all() {
 		i := m.info()
 		gauge("executor_slots", float64(i.Slots), i.Name)
 		gauge("executor_splits", float64(i.Splits), i.Name)
@@ -69,10 +84,6 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 		gauge("executor_memory_bytes", float64(i.Memory), i.Name)
 		gauge("executor_disk_bytes", float64(i.Disk), i.Name)
 	}
-	if free, err := freeBytes(p.d.cfg.DataDir); err == nil {
-		gauge("disk_free_bytes", float64(free))
-	}
-	gauge("build_info", 1, wire.Version, runtime.Version())
 }
 
 // freeBytes returns how many bytes this user can still write where a directory is.

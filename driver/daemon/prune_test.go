@@ -24,7 +24,7 @@ import (
 func keeping(t *testing.T, dir string, k Keep) *Daemon {
 	t.Helper()
 	t.Setenv("VOLLEY_HOME", filepath.Join(dir, "home"))
-	d, err := Start(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), DataDir: dir,
+	d, err := leading(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), DataDir: dir,
 		Program: "/bin/false", Keep: &k, Drain: time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -303,7 +303,8 @@ func TestARemovalSurvivesALossOfPower(t *testing.T) {
 // tableOn is as much of a driver as has jobs.
 func tableOn(t *testing.T, dir string) *Daemon {
 	t.Helper()
-	d := &Daemon{cfg: Config{DataDir: dir}.EnsureDefaults(), ctx: context.Background(), log: hclog.NewNullLogger()}
+	d := &Daemon{Replica: &Replica{cfg: Config{DataDir: dir}.EnsureDefaults(), log: hclog.NewNullLogger()},
+		ctx: context.Background()}
 	var err error
 	if d.programs, err = programs.Open(t.TempDir()); err != nil {
 		t.Fatal(err)

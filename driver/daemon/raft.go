@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -18,92 +19,236 @@ import (
 
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
 )
 
-// Raft is the journal of a driver daemon: records are replicated, and on disk,
-// before they are applied. One driver is a raft of one.
+// Raft is the journal of a driver daemon: records are on the disks of a majority of the drivers before they are
+// applied. One driver is a raft of one.
 type Raft struct {
 	raft  *raft.Raft
 	store *journalFile
 	fsm   *machine
+	self  Peer
+	again chan bool   // it may try again to lead
+	votes atomic.Bool // others are given this driver's vote: its journal has all that it had
 
 	mu      sync.Mutex
 	waiting map[int]time.Time // since when entries have not been confirmed
 	entries int               // so far
 }
 
+// Peer is a driver of a cluster.
+type Peer struct{ ID, Address string }
+
 const (
 	// Timeouts at which a raft of one elects itself as fast as possible.
 	raftBeat = 50 * time.Millisecond
+	// electionWait is the silence of the driver that leads after which another may be elected. One that was alone when
+	// it was started takes electionLeast for it, which is also how long a driver leads that reaches no majority.
+	electionWait, electionLeast = time.Second, 500 * time.Millisecond
 	// raftWait bounds waits for the journal.
 	raftWait = 10 * time.Second
-	// trailing is how many entries the journal keeps that a snapshot has: there is no follower that could lag.
-	trailing = 64
+	// trailing is how many entries the journal keeps that a snapshot has, for drivers that lag; one alone needs few.
+	trailing, trailingAlone = 1024, 64
 	// keptSnapshots is how many snapshots of the state are kept.
 	keptSnapshots = 2
 )
 
-// OpenRaft opens the journal of a data directory and waits until it can be
+// raftConfig says where a journal is, and which drivers keep it.
+type raftConfig struct {
+	removed func(plan.JobID) // is called for each job that the journal forgets; may be nil
+	dir     string
+	self    Peer             // without an address: alone, over no network
+	first   []Peer           // the drivers of a new cluster; none: it is there, and takes this one in
+	streams raft.StreamLayer // connections to the others
+	log     hclog.Logger
+}
+
+// OpenRaft opens the journal of a driver that is alone and waits until it can be
 // written to.
 func OpenRaft(dir string, log hclog.Logger) (*Raft, error) {
-	failed := func(err error) error {
-		if k := fault.KindOf(err); k == fault.Corrupt || k == fault.BadInput {
-			return fault.New(k, "open the journal in", dir, err)
-		}
-		return fault.New(fault.NoResources, "open the journal in", dir,
-			err).WithHint("does another driver use this data directory?")
-	}
-	if err := disk.MkdirSynced(filepath.Join(dir, "snapshots"), 0o700); err != nil {
-		return nil, failed(err)
-	}
-	store, err := openJournalFile(dir)
+	r, err := openRaft(raftConfig{dir: dir, log: log})
 	if err != nil {
-		return nil, failed(err)
+		return nil, err
 	}
-	r := &Raft{store: store, fsm: &machine{}, waiting: map[int]time.Time{}}
-	if err := r.start(dir, log); err != nil {
-		store.Close()
-		return nil, failed(err)
+	if err := r.begun(); err != nil {
+		return nil, errors.Join(journalNotOpen(dir, err), r.Close())
 	}
 	return r, nil
 }
 
-func (r *Raft) start(dir string, log hclog.Logger) error {
-	snapshots, err := raft.NewFileSnapshotStoreWithLogger(dir, keptSnapshots, log)
-	if err != nil {
-		return err
-	}
-	cfg := raft.DefaultConfig()
-	cfg.LocalID, cfg.Logger = "driver", log
-	cfg.HeartbeatTimeout, cfg.ElectionTimeout, cfg.LeaderLeaseTimeout = raftBeat, raftBeat, raftBeat
-	cfg.TrailingLogs = trailing
-	addr, transport := raft.NewInmemTransport("driver")
-	if err := wholeSnapshots(dir, snapshots); err != nil {
-		return err
-	}
-	known, err := raft.HasExistingState(r.store, r.store, snapshots)
-	if err != nil {
-		return err
-	}
-	if !known {
-		servers := raft.Configuration{Servers: []raft.Server{{ID: cfg.LocalID, Address: addr}}}
-		if err := raft.BootstrapCluster(cfg, r.store, r.store, snapshots, transport, servers); err != nil {
-			return err
-		}
-	}
-	if r.raft, err = raft.NewRaft(cfg, r.fsm, r.store, r.store, snapshots, transport); err != nil {
-		return err
-	}
+// begun waits until a driver that is alone leads, and has applied what its journal has.
+func (r *Raft) begun() error {
 	select {
 	case <-r.raft.LeaderCh():
 	case <-time.After(raftWait):
 		return errors.New("no leader was elected")
 	}
-	if err := r.raft.Barrier(raftWait).Error(); err != nil { // everything that was committed is applied
+	return r.caughtUp()
+}
+
+// caughtUp waits until everything that was committed is applied.
+func (r *Raft) caughtUp() error {
+	if err := r.raft.Barrier(raftWait).Error(); err != nil {
 		return err
 	}
 	return r.fsm.unread()
 }
+
+// journalNotOpen returns the error of a journal that cannot be opened.
+func journalNotOpen(dir string, err error) error {
+	if k := fault.KindOf(err); k == fault.Corrupt || k == fault.BadInput {
+		return fault.New(k, "open the journal in", dir, err)
+	}
+	return fault.New(fault.NoResources, "open the journal in", dir,
+		err).WithHint("does another driver use this data directory?")
+}
+
+// openRaft opens a journal.
+func openRaft(cfg raftConfig) (*Raft, error) {
+	dir := cfg.dir
+	if err := disk.MkdirSynced(filepath.Join(dir, "snapshots"), 0o700); err != nil {
+		return nil, journalNotOpen(dir, err)
+	}
+	store, err := openJournalFile(dir)
+	if err != nil {
+		return nil, journalNotOpen(dir, err)
+	}
+	r := &Raft{store: store, fsm: &machine{removed: cfg.removed}, waiting: map[int]time.Time{}, self: cfg.self,
+		again: make(chan bool, 1)}
+	if err := r.start(cfg); err != nil {
+		store.Close()
+		return nil, journalNotOpen(dir, err)
+	}
+	return r, nil
+}
+
+// alone is the name of a driver that serves a socket.
+const alone = "driver"
+
+func (r *Raft) start(cfg raftConfig) error {
+	snapshots, err := raft.NewFileSnapshotStoreWithLogger(cfg.dir, keptSnapshots, cfg.log)
+	if err != nil {
+		return err
+	}
+	if err := wholeSnapshots(cfg.dir, snapshots); err != nil {
+		return err
+	}
+	settings := raftSettings(cfg)
+	known, err := raft.HasExistingState(r.store, r.store, snapshots)
+	r.votes.Store(known || len(cfg.first) > 0 || cfg.self.Address == "")
+	transport := cfg.transport(&r.votes)
+	if err == nil && !known && r.votes.Load() {
+		err = raft.BootstrapCluster(settings, r.store, r.store, snapshots, transport, cfg.servers())
+	}
+	if err == nil && known {
+		err = r.renamesAlone(cfg, settings, snapshots, transport)
+	}
+	if err != nil {
+		return err
+	}
+	r.raft, err = raft.NewRaft(settings, r.fsm, r.store, r.store, snapshots, transport)
+	return err
+}
+
+// raftSettings returns what raft is to do.
+func raftSettings(cfg raftConfig) *raft.Config {
+	out := raft.DefaultConfig()
+	out.LocalID, out.Logger = raft.ServerID(alone), cfg.log
+	beat := raftBeat
+	out.TrailingLogs = trailingAlone
+	if cfg.self.Address != "" {
+		out.LocalID, out.TrailingLogs, beat = raft.ServerID(cfg.self.ID), trailing, electionLeast
+	}
+	out.HeartbeatTimeout, out.ElectionTimeout, out.LeaderLeaseTimeout = beat, beat, beat
+	if len(cfg.first) > 1 {
+		out.HeartbeatTimeout, out.ElectionTimeout = electionWait, electionWait
+	}
+	return out
+}
+
+// transport returns how the drivers reach each other.
+func (cfg raftConfig) transport(votes *atomic.Bool) raft.Transport {
+	if cfg.self.Address == "" {
+		_, t := raft.NewInmemTransport(alone)
+		return t
+	}
+	return newVoting(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: cfg.streams, MaxPool: 3,
+		Timeout: raftWait, Logger: cfg.log, MsgpackUseNewTimeFormat: true}), votes)
+}
+
+// servers returns the drivers of a new cluster.
+func (cfg raftConfig) servers() (out raft.Configuration) {
+	if cfg.self.Address == "" {
+		return raft.Configuration{Servers: []raft.Server{{ID: alone, Address: alone}}}
+	}
+	for _, p := range cfg.first {
+		out.Servers = append(out.Servers, raft.Server{ID: raft.ServerID(p.ID), Address: raft.ServerAddress(p.Address)})
+	}
+	return out
+}
+
+// renamesAlone gives a driver that is alone another name or address in its journal than it had: it served a socket, or
+// is reached otherwise now.
+func (r *Raft) renamesAlone(cfg raftConfig, settings *raft.Config, snapshots raft.SnapshotStore,
+	t raft.Transport) error {
+	look := *settings // which is changed
+	servers, err := raft.GetConfiguration(&look, &machine{}, r.store, r.store, snapshots, t)
+	if err != nil || cfg.self.Address == "" || len(servers.Servers) != 1 {
+		return err
+	}
+	only := servers.Servers[0]
+	self := raft.Server{ID: raft.ServerID(cfg.self.ID), Address: raft.ServerAddress(cfg.self.Address)}
+	if only == self || only.ID != alone && only.ID != self.ID {
+		return nil
+	}
+	servers.Servers = []raft.Server{self}
+	return raft.RecoverCluster(settings, &machine{}, r.store, r.store, snapshots, t, servers)
+}
+
+// Peers returns the drivers of which a majority decides, by id.
+func (r *Raft) Peers() (out []Peer) {
+	if r.self.Address == "" {
+		return nil
+	}
+	for _, s := range r.servers() {
+		if s.Suffrage == raft.Voter {
+			out = append(out, Peer{string(s.ID), string(s.Address)})
+		}
+	}
+	slices.SortFunc(out, func(a, b Peer) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
+// Leader returns the driver that leads, as far as this one knows; empty is none.
+func (r *Raft) Leader() Peer {
+	addr, id := r.raft.LeaderWithID()
+	return Peer{string(id), string(addr)}
+}
+
+// Term returns the journal's present term.
+func (r *Raft) Term() uint64 { return r.raft.CurrentTerm() }
+
+// abdicate lets another driver lead, or this one try again.
+func (r *Raft) abdicate() {
+	if err := r.raft.LeadershipTransfer().Error(); err == nil || !r.Leads() {
+		return
+	}
+	time.AfterFunc(abdicateAgain, func() { r.again <- r.Leads() })
+}
+
+// abdicateAgain is the time before a driver tries again to lead, where there is no other.
+const abdicateAgain = time.Second
+
+// handOver has another driver lead, where this one does.
+func (r *Raft) handOver() {
+	if r.Leads() {
+		_ = r.raft.LeadershipTransfer().Error() // else the others find that it is gone
+	}
+}
+
+// Leads reports whether this driver leads, as far as it knows.
+func (r *Raft) Leads() bool { return r.raft.State() == raft.Leader }
 
 // wholeSnapshots refuses a directory whose newest snapshot is damaged: raft would go on from
 // the one before, without what came between.
@@ -226,6 +371,8 @@ type machine struct {
 	mu    sync.Mutex
 	state State
 	bad   error // of the first entry that could not be read
+	// removed is called for each job that is forgotten, if it is there.
+	removed func(plan.JobID)
 }
 
 // unread returns why an entry could not be read, if one could not.
@@ -250,8 +397,26 @@ func (m *machine) Apply(l *raft.Log) any {
 	}
 	for _, r := range records {
 		m.state.Apply(r)
+		if r.Kind == JobRemoved && m.removed != nil {
+			go m.removed(r.Job)
+		}
 	}
 	return nil
+}
+
+// access calls a function that looks at who may do what.
+func (m *machine) access(look func(*Access)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	look(&m.state.Access)
+}
+
+// job returns a job, and reports whether there is one of the id.
+func (m *machine) job(id plan.JobID) (JobState, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	j, ok := m.state.Jobs[id]
+	return j, ok
 }
 
 func (m *machine) copy() State {

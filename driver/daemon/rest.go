@@ -20,18 +20,20 @@ import (
 
 // route is one address of the REST interface.
 type route struct {
-	path  string
-	serve func(d *Daemon, w http.ResponseWriter, r *http.Request)
+	path string
+	// leads serves it at the driver that leads, to which the others pass it on; own at each for itself.
+	leads func(d *Daemon, w http.ResponseWriter, r *http.Request)
+	own   func(r *Replica, w http.ResponseWriter, req *http.Request)
 }
 
 // routes are all of them, each by GET; docs/openapi.yaml describes them.
 var routes = []route{
-	{"/api/v1/jobs", (*Daemon).getJobs},
-	{"/api/v1/jobs/{id}", (*Daemon).getJob},
-	{"/api/v1/executors", (*Daemon).getExecutors},
-	{"/healthz", (*Daemon).getHealth},
-	{"/readyz", (*Daemon).getReady},
-	{"/metrics", (*Daemon).getMetrics},
+	{path: "/api/v1/jobs", leads: (*Daemon).getJobs},
+	{path: "/api/v1/jobs/{id}", leads: (*Daemon).getJob},
+	{path: "/api/v1/executors", leads: (*Daemon).getExecutors},
+	{path: "/healthz", own: (*Replica).getHealth},
+	{path: "/readyz", own: (*Replica).getReady},
+	{path: "/metrics", own: (*Replica).getMetrics},
 }
 
 // What a client of the REST interface may take: to send its request, to take its answer,
@@ -44,32 +46,32 @@ const (
 )
 
 // serveHTTP opens the REST interface, if one is configured.
-func (d *Daemon) serveHTTP() error {
-	if d.cfg.HTTP == "" {
+func (r *Replica) serveHTTP() error {
+	if r.cfg.HTTP == "" {
 		return nil
 	}
-	secure := d.admission.self.ID != nil
-	if err := wire.OnlyLoopback("listen on", d.cfg.HTTP); err != nil && !secure {
+	secure := r.admission.self.ID != nil
+	if err := wire.OnlyLoopback("listen on", r.cfg.HTTP); err != nil && !secure {
 		return err
 	}
-	l, err := wire.Listen(d.cfg.HTTP)
+	l, err := wire.Listen(r.cfg.HTTP)
 	if err != nil {
 		return err
 	}
-	d.webAddr = l.Addr().String()
-	d.web = &http.Server{Handler: d.handler(), ReadTimeout: requestWait, WriteTimeout: answerWait,
-		IdleTimeout: idleWait, MaxHeaderBytes: headerMost, ErrorLog: d.log.Named("http").StandardLogger(
+	r.webAddr = l.Addr().String()
+	r.web = &http.Server{Handler: r.handler(), ReadTimeout: requestWait, WriteTimeout: answerWait,
+		IdleTimeout: idleWait, MaxHeaderBytes: headerMost, ErrorLog: r.log.Named("http").StandardLogger(
 			&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{},
 				c)
 		}}
 	if !secure {
-		d.wg.Go(func() { _ = d.web.Serve(l) })
+		r.tasks.Go(func() { _ = r.web.Serve(l) })
 		return nil
 	}
-	d.web.TLSConfig = d.admission.self.ID.Server([]string{"h2", "http/1.1"})
-	d.wg.Go(func() { _ = d.web.ServeTLS(l, "", "") })
+	r.web.TLSConfig = r.admission.self.ID.Server([]string{"h2", "http/1.1"})
+	r.tasks.Go(func() { _ = r.web.ServeTLS(l, "", "") })
 	return nil
 }
 
@@ -77,46 +79,47 @@ func (d *Daemon) serveHTTP() error {
 type connKey struct{}
 
 // HTTPAddr returns where REST and metrics are served; empty where they are not.
-func (d *Daemon) HTTPAddr() string { return d.webAddr }
+func (r *Replica) HTTPAddr() string { return r.webAddr }
 
 // handler refuses requests of unauthenticated clients before it looks at the route.
-func (d *Daemon) handler() http.Handler {
+func (r *Replica) handler() http.Handler {
 	mux := http.NewServeMux()
-	for _, r := range routes {
-		mux.HandleFunc("GET "+r.path, func(w http.ResponseWriter, req *http.Request) { r.serve(d, w, req) })
+	for _, at := range routes {
+		mux.HandleFunc("GET "+at.path, func(w http.ResponseWriter, req *http.Request) { r.answer(at, w, req) })
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) { refuseRoute(mux, w, req) })
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch {
-		case r.TLS == nil && !local(r.Host) || r.Header.Get("Origin") != "":
+		case req.TLS == nil && !local(req.Host) || req.Header.Get("Origin") != "":
 			refuse(w, http.StatusForbidden, "this interface is not for pages of other sites")
-		case !d.mayRead(r):
-			d.audit.refused(auditLine{From: r.RemoteAddr, Call: r.Method + " " + r.URL.Path,
+		case !r.mayRead(req):
+			r.audit.refused(auditLine{From: req.RemoteAddr, Call: req.Method + " " + req.URL.Path,
 				Refused: "neither a read token nor a certificate that may read"})
 			refuse(w, http.StatusUnauthorized, "this needs a read token of this driver, as Authorization: Bearer "+
 				"TOKEN; volley token create --role read makes one")
 		default:
-			if c, ok := r.Context().Value(connKey{}).(net.Conn); ok {
+			if c, ok := req.Context().Value(connKey{}).(net.Conn); ok {
 				wire.Authenticated(c)
 			}
-			mux.ServeHTTP(w, r)
+			mux.ServeHTTP(w, req)
 		}
 	})
 }
 
 // mayRead reports whether a request has a read token, or shows a certificate that lets its holder read.
-func (d *Daemon) mayRead(r *http.Request) bool {
-	if r.TLS != nil {
-		if p, ok := trust.PeerOf(*r.TLS); ok && slices.Contains(readers, p.Name.Role) && d.admission.knows(p) {
+func (r *Replica) mayRead(req *http.Request) bool {
+	if req.TLS != nil {
+		if p, ok := trust.PeerOf(*req.TLS); ok && r.admission.knows(p) &&
+			(slices.Contains(readers, p.Name.Role) || p.Name.Role == trust.Driver) {
 			return true
 		}
 	}
-	given, err := trust.ParseToken(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+	given, err := trust.ParseToken(strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "))
 	if err != nil {
 		return false
 	}
 	good := false
-	d.admission.read(func(a *Access) {
+	r.admission.read(func(a *Access) {
 		t, ok := a.token(given.Secret, time.Now())
 		good = ok && t.Bearer
 	})
@@ -190,7 +193,7 @@ func (d *Daemon) getJob(w http.ResponseWriter, r *http.Request) {
 
 func (d *Daemon) getExecutors(w http.ResponseWriter, _ *http.Request) { answer(w, d.executorViews()) }
 
-func (d *Daemon) getHealth(w http.ResponseWriter, _ *http.Request) {
+func (r *Replica) getHealth(w http.ResponseWriter, _ *http.Request) {
 	answer(w, map[string]string{"status": "ok"})
 }
 
@@ -199,15 +202,19 @@ const leastFree = 64 << 20
 
 // getReady reports whether the driver takes jobs in: whether its journal answers, and its disk has room. How many
 // executors are fit it says, and that none is is no reason not to be ready: they reach it only where it is.
-func (d *Daemon) getReady(w http.ResponseWriter, _ *http.Request) {
+func (r *Replica) getReady(w http.ResponseWriter, _ *http.Request) {
 	var why []string
-	if d.ctx.Err() != nil {
+	d := r.present.Load()
+	switch {
+	case d == nil && r.journal.Leader().Address == "":
+		why = append(why, "no driver leads: a majority of "+strings.Join(r.drivers(), ", ")+" does not answer")
+	case d != nil && d.ctx.Err() != nil:
 		why = append(why, "the driver is going down")
 	}
-	if late := d.journal.Late(); late > 0 {
+	if late := r.journal.Late(); late > 0 {
 		why = append(why, fmt.Sprintf("the journal has not answered for %v", late.Round(time.Second)))
 	}
-	free, err := freeBytes(d.cfg.DataDir)
+	free, err := freeBytes(r.cfg.DataDir)
 	if err != nil {
 		why = append(why, "the data directory cannot be looked at: "+err.Error())
 	} else if free < leastFree {
@@ -217,9 +224,13 @@ func (d *Daemon) getReady(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, strings.Join(why, "; "))
 		return
 	}
+	if d == nil {
+		answer(w, map[string]any{"status": "ok", "leader": r.journal.Leader().Address})
+		return
+	}
 	answer(w, map[string]any{"status": "ok", "executors": d.members.states()["alive"]})
 }
 
-func (d *Daemon) getMetrics(w http.ResponseWriter, r *http.Request) {
-	promhttp.HandlerFor(d.metrics.registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+func (r *Replica) getMetrics(w http.ResponseWriter, req *http.Request) {
+	promhttp.HandlerFor(r.metrics.registry, promhttp.HandlerOpts{}).ServeHTTP(w, req)
 }

@@ -24,7 +24,7 @@ func testDaemon(t *testing.T) *Daemon {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("VOLLEY_HOME", filepath.Join(dir, "home"))
-	d, err := Start(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), HTTP: "127.0.0.1:0",
+	d, err := leading(Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), HTTP: "127.0.0.1:0",
 		DataDir: dir, Program: "/bin/false"})
 	if err != nil {
 		t.Fatal(err)

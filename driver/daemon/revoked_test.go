@@ -19,7 +19,7 @@ import (
 // hold begins a call of which the driver has only the headers.
 func hold(t *testing.T, d *Daemon, by wire.Party, method string) grpc.ClientStream {
 	t.Helper()
-	conn, err := wire.DialDriver(d.admission.drivers[0], by)
+	conn, err := wire.DialDriver(d.drivers()[0], by)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestARevokedExecutorsRunners(t *testing.T) {
 // TestJoinsOfStrangers: neither their bytes nor their number fill anything.
 func TestJoinsOfStrangers(t *testing.T) {
 	d, _ := netDaemon(t)
-	tok := trust.Token{Cluster: "test", Role: trust.Executor, Drivers: d.admission.drivers,
+	tok := trust.Token{Cluster: "test", Role: trust.Executor, Drivers: d.drivers(),
 		Pin: d.admission.authorities.Pin(), Secret: trust.NewSecret()}
 	if _, err := wire.Join(t.Context(), tok, strings.Repeat("x", 10<<20)); err == nil {
 		t.Error("a name of 10 MiB is read of a caller without a certificate")
@@ -184,7 +184,7 @@ func TestAReadTokenIsNoWayIn(t *testing.T) {
 	if err := bearer.Joins(); err == nil {
 		t.Error("it says where to join")
 	}
-	bearer.Cluster, bearer.Drivers, bearer.Pin = "test", d.admission.drivers, d.admission.authorities.Pin()
+	bearer.Cluster, bearer.Drivers, bearer.Pin = "test", d.drivers(), d.admission.authorities.Pin()
 	if _, err := wire.Join(t.Context(), bearer, ""); err == nil {
 		t.Error("joined by a read token")
 	}
@@ -287,7 +287,7 @@ func TestADirectoryOfEverybodys(t *testing.T) {
 	if err := os.Chmod(TrustDir(dir), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := Start(Config{DataDir: dir, Program: "/bin/false"}); err == nil {
+	if d, err := leading(Config{DataDir: dir, Program: "/bin/false"}); err == nil {
 		_ = d.Close()
 		t.Error("a driver uses authorities that anybody can replace")
 	}
@@ -302,7 +302,7 @@ func TestALostAddress(t *testing.T) {
 	if err := os.Remove(filepath.Join(TrustDir(dir), addressFile)); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := Start(Config{DataDir: dir, Program: "/bin/false"}); err == nil {
+	if d, err := leading(Config{DataDir: dir, Program: "/bin/false"}); err == nil {
 		_ = d.Close()
 		t.Errorf("it serves %s", d.Addr())
 	}

@@ -22,6 +22,7 @@ var (
 	readers    = []trust.Role{trust.Read, trust.Submit, trust.Admin}
 	submitters = []trust.Role{trust.Submit, trust.Admin}
 	admins     = []trust.Role{trust.Admin}
+	drivers    = []trust.Role{trust.Driver}
 	anyRole    = []trust.Role{trust.Executor, trust.Job, trust.Read, trust.Submit, trust.Admin}
 )
 
@@ -55,6 +56,10 @@ var may = map[string][]trust.Role{
 	wire.Cluster_Certificates_FullMethodName:      admins,
 	wire.Cluster_RevokeCertificate_FullMethodName: admins,
 	wire.Cluster_ChangeAuthority_FullMethodName:   admins,
+	wire.Cluster_Drivers_FullMethodName:           readers,
+	wire.Cluster_RemoveDriver_FullMethodName:      admins,
+	wire.Cluster_Snapshot_FullMethodName:          admins,
+	wire.Cluster_Enrol_FullMethodName:             drivers,
 	wire.Cluster_Renew_FullMethodName:             anyRole,
 	wire.Cluster_Join_FullMethodName:              nil, // who has a token, which the call itself carries
 }
@@ -96,7 +101,7 @@ func (d *Daemon) allowed(c wire.Caller, method string) error {
 	case who.Role == "":
 		return status.Error(codes.Unauthenticated, "the caller has neither a certificate of this cluster nor a "+
 			"job's token")
-	case who.Role != trust.Job && c.Local && !slices.Equal(roles, processes):
+	case who.Role != trust.Job && c.Local && !slices.Equal(roles, processes) && !slices.Equal(roles, drivers):
 		return nil
 	case !slices.Contains(roles, who.Role) || who.Runner != "" && slices.Contains(ofProcess, method):
 		return status.Errorf(codes.PermissionDenied, "the role %s may not call %s", who.Role, shortMethod(method))

@@ -61,8 +61,9 @@ func (w *jobHandle) run(s *LifeStart) {
 		err = w.begin(cmd, s)
 	}
 	if err != nil {
-		failed := &ProcessFailed{Why: err.Error(), Words: w.lastWords(err, began), Passes: fault.Passing(err),
-			Never: fault.KindOf(err) == fault.NoResources}
+		failed := &ProcessFailed{Why: err.Error(), Words: w.lastWords(err, began),
+			Never:  fault.KindOf(err) == fault.NoResources,
+			Passes: fault.Passing(err) || fault.Is(err, fault.HolderLost)}
 		w.d.jobs.step(LifeEvent{Process: &ProcessEvent{Job: s.Job, Term: s.Term, Failed: failed}})
 		return
 	}
@@ -86,6 +87,10 @@ func (w *jobHandle) exited(err error, began int64) *ProcessExited {
 
 // prepared returns a process of the job that can be started.
 func (w *jobHandle) prepared(s *LifeStart) (cmd *exec.Cmd, stdout *printed, err error) {
+	if err = w.d.gather(w.d.ctx, w.info.Id); err != nil {
+		return nil, nil, err
+	}
+	w.d.copier.filesChanged(w.info.Id)
 	if cmd, err = w.command(); err != nil {
 		return nil, nil, err
 	}
@@ -304,8 +309,11 @@ func (w *jobHandle) take(f *wire.FromJob, link uint64) {
 		ev.Exclusion = &driver.Exclusion{Executor: plan.ExecutorID(b.Exclusion.Executor), Why: b.Exclusion.Why}
 	case *wire.FromJob_Trouble:
 		ev.Trouble = &b.Trouble.What
+	case *wire.FromJob_Beat:
+		w.d.extend(w, b.Beat.SentNs)
+		return
 	default:
-		return // a heartbeat
+		return
 	}
 	w.d.jobs.step(LifeEvent{Link: ev})
 }

@@ -220,7 +220,11 @@ func (t *jobTable) write(c *LifeWrite) {
 	ev := &LifeWritten{ID: c.ID}
 	began := time.Now()
 	defer func() { t.d.metrics.wrote(time.Since(began)) }()
-	if err := t.d.journal.Append(t.d.ctx, c.Records...); err != nil {
+	err := t.d.beforeJournal(t.d.ctx, c)
+	if err == nil {
+		err = t.d.journal.Append(t.d.ctx, c.Records...)
+	}
+	if err != nil {
 		ev.Outcome, ev.Why = NotApplied, err.Error()
 		if k := fault.KindOf(err); k == fault.Timeout || k == fault.Cancelled {
 			ev.Outcome = Unknown
@@ -255,8 +259,7 @@ func (t *jobTable) tell(c *LifeNotice) {
 	switch {
 	case c.Welcome:
 		w.connect(t.arriving, c.Link)
-		m.Body = &wire.ForJob_Welcome{Welcome: &wire.Welcome{Executors: uint32(c.Executors),
-			BeatNs: uint64(t.d.cfg.beat())}}
+		m.Body = &wire.ForJob_Welcome{Welcome: t.d.welcome(c.Executors)}
 	case c.Left != "":
 		m.Body = &wire.ForJob_Left{Left: &wire.CloseJob{Job: c.Left, Why: c.Why}}
 	default:
@@ -272,7 +275,7 @@ func (t *jobTable) open(c *LifeRunner) {
 		return // it has just left
 	}
 	w.mu.Lock()
-	direct := w.direct
+	direct, incarnation := w.direct, w.incarnation
 	w.mu.Unlock()
 	identity, err := t.d.admission.ofJob(c.Job, c.Executor)
 	if err != nil {
@@ -286,7 +289,7 @@ func (t *jobTable) open(c *LifeRunner) {
 	}
 	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Open{Open: &wire.OpenJob{Job: c.Job, Runner: c.ID,
 		Token: w.token, Identity: identity, Slots: m.slots, Weight: w.info.Weight, Direct: direct,
-		Program: program, Args: runnerArgs(w.info)}}})
+		Program: program, Args: runnerArgs(w.info), Incarnation: incarnation}}})
 }
 
 // show publishes a job's visible state; a new job is entered.
@@ -364,6 +367,9 @@ func (t *jobTable) remove(gone []*jobHandle) {
 	ev := &LifeGone{}
 	for _, w := range gone {
 		ev.Jobs, ev.Bytes = append(ev.Jobs, w.info.Id), ev.Bytes+directorySize(w.dir)
+		if t.d.copier != nil {
+			t.d.copier.forget(jobDir(w.info.Id))
+		}
 		if err := disk.RemoveAll(w.dir); err != nil { // it is retried when the driver starts
 			t.d.log.Error("cannot remove a job's directory", "job", w.info.Id, "error", err)
 		}

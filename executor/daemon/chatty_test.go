@@ -180,7 +180,9 @@ func TestMessagesWaitForADriverThatIsSlow(t *testing.T) {
 	}, func(err error) { failed <- err })
 	defer out.Stop()
 	d := &Daemon{began: time.Now()}
-	go d.carry(&runnerProcess{job: "job", cmd: cmd, frames: wire.NewFramed(theirs)}, out)
+	r := &runnerProcess{job: "job", cmd: cmd, frames: wire.NewFramed(theirs)}
+	r.link.Store(&link{ctx: context.Background(), out: out})
+	go d.carry(r)
 	var sent atomic.Int64
 	go func() {
 		runner, frame := wire.NewFramed(ours), make([]byte, size)

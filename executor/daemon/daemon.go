@@ -81,6 +81,7 @@ type Daemon struct {
 	log         hclog.Logger
 	programs    *programs.Store
 	incarnation string // distinguishes this process from another of its name
+	term        uint64 // of the journal, in which the last driver led; the connection's
 
 	mu      sync.Mutex
 	runners map[string]*runnerProcess // by job
@@ -102,7 +103,7 @@ type Daemon struct {
 // directory is cleared away by the next one that opens it.)
 func New(cfg Config) (*Daemon, error) {
 	cfg = cfg.EnsureDefaults()
-	if err := wire.CheckAddress("use the driver at", cfg.Driver); err != nil {
+	if err := wire.CheckDrivers(cfg.Driver); err != nil {
 		return nil, err
 	}
 	if _, socket := wire.SocketPath(cfg.Driver); !socket && cfg.Party.ID == nil {
@@ -139,12 +140,14 @@ const redial = 200 * time.Millisecond
 // down, or because the context has ended and this executor has nothing left.
 // Where the driver cannot be reached, Run redials for MaxWait.
 func (d *Daemon) Run(ctx context.Context) error {
-	began := time.Now()
+	began := d.began
 	lastSeen, told, joined := began, "", false
 	for {
 		bye, err := d.connect(ctx, &lastSeen)
 		joined = joined || lastSeen.After(began)
-		d.stopAll()
+		if bye || ctx.Err() != nil || refused(err) || !d.outlives() || time.Since(lastSeen) > runnersWait {
+			d.stopAll()
+		}
 		switch {
 		case ctx.Err() != nil || bye:
 			return nil
@@ -208,13 +211,14 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 	}
 	out := wire.NewOutbox(stream.Send, func(error) { cancel() })
 	defer out.Stop()
+	l := &link{ctx: ctx, out: out, began: d.now(), again: !lastSeen.Equal(d.began)}
+	defer d.orphan()
 	hello := &wire.Hello{Version: wire.Version, Name: d.cfg.Name, Incarnation: d.incarnation,
-		Slots: uint32(d.cfg.Slots), Labels: d.cfg.Labels}
+		Slots: uint32(d.cfg.Slots), Labels: d.cfg.Labels, Term: d.term}
 	if err := out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Hello{Hello: hello}}); err != nil {
 		return false, err
 	}
 	defer context.AfterFunc(told, func() { d.leave(ctx, out, cancel) })()
-	var beat time.Duration
 	for {
 		m, err := stream.Recv()
 		if err != nil {
@@ -222,20 +226,26 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 		}
 		switch b := m.Body.(type) {
 		case *wire.ForExecutor_Welcome:
-			joined = true
+			if b.Welcome.Term < d.term {
+				return false, fmt.Errorf("the driver led in term %d, and another has since term %d", b.Welcome.Term,
+					d.term)
+			}
+			joined, d.term = true, b.Welcome.Term
 			d.cfg.Ready(d.cfg.Driver)
-			d.log.Info("registered", "driver", d.cfg.Driver, "name", d.cfg.Name)
-			beat = max(time.Duration(b.Welcome.BeatNs), 10*time.Millisecond)
-			go d.beat(ctx, beat, out)
-			go d.watch(ctx, beat, out)
+			d.log.Info("registered", "driver", d.cfg.Driver, "name", d.cfg.Name, "term", d.term)
+			l.beat = max(time.Duration(b.Welcome.BeatNs), 10*time.Millisecond)
+			go d.beat(l)
+			go d.watch(l, cancel)
 			go d.watchDisk(ctx)
 			go d.watchFitness(ctx)
 		case *wire.ForExecutor_Open:
-			d.open(ctx, b.Open, beat, out)
+			d.open(b.Open, l)
 		case *wire.ForExecutor_Relay:
 			if r := d.runner(b.Relay.Peer); r != nil {
 				r.send(b.Relay.Data)
 			}
+		case *wire.ForExecutor_Beat:
+			l.heard.Store(int64(d.now()))
 		case *wire.ForExecutor_Renew:
 			go d.renew(ctx, client)
 		case *wire.ForExecutor_Ask:
@@ -256,13 +266,14 @@ func (d *Daemon) host() string {
 	if d.cfg.Host != "" || d.cfg.Party.ID == nil {
 		return d.cfg.Host
 	}
-	conn, err := net.Dial("udp", d.cfg.Driver) // which sends nothing
-	if err != nil {
-		return ""
+	for _, addr := range wire.Drivers(d.cfg.Driver) {
+		if conn, err := net.Dial("udp", addr); err == nil { // which sends nothing
+			defer conn.Close()
+			host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
+			return host
+		}
 	}
-	defer conn.Close()
-	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
-	return host
+	return ""
 }
 
 // ask hands a request for stacks or a profile to a job's runner, which answers the driver itself.
@@ -307,32 +318,37 @@ func (d *Daemon) leave(ctx context.Context, out *wire.Outbox[*wire.FromExecutor]
 }
 
 // beat sends heartbeats.
-func (d *Daemon) beat(ctx context.Context, every time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
-	ticker := time.NewTicker(every)
+func (d *Daemon) beat(l *link) {
+	ticker := time.NewTicker(l.beat)
 	defer ticker.Stop()
 	for {
-		if err := out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Beat{Beat: d.state()}}); err != nil {
+		if err := l.out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Beat{Beat: d.state()}}); err != nil {
 			return
 		}
 		select {
 		case <-ticker.C:
-		case <-ctx.Done():
+		case <-l.ctx.Done():
 			return
 		}
 	}
 }
 
-// watch kills runners whose heartbeats fail to arrive.
-func (d *Daemon) watch(ctx context.Context, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
-	detector := wire.NewFailureDetector(beat)
+// watch kills runners whose heartbeats fail to arrive, and ends the connection to a driver whose do.
+func (d *Daemon) watch(l *link, end func()) {
+	detector := wire.NewFailureDetector(l.beat)
 	ticker := time.NewTicker(detector.Tick())
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
 			detector.Look(time.Now())
-			d.killSilent(detector, out)
-		case <-ctx.Done():
+			d.killSilent(detector, l)
+			d.killOrphans(l)
+			if l.heard.Load() > 0 && detector.Dead(d.began.Add(time.Duration(l.heard.Load()))) {
+				d.log.Warn("the driver gives no heartbeat", "silent for", detector.Silence())
+				end()
+			}
+		case <-l.ctx.Done():
 			return
 		}
 	}
@@ -340,7 +356,7 @@ func (d *Daemon) watch(ctx context.Context, beat time.Duration, out *wire.Outbox
 
 // killSilent does not wait for the processes that it kills: they may stay in
 // the kernel for as long as a disk hangs.
-func (d *Daemon) killSilent(v *wire.FailureDetector, out *wire.Outbox[*wire.FromExecutor]) {
+func (d *Daemon) killSilent(v *wire.FailureDetector, l *link) {
 	var dead []*runnerProcess
 	d.mu.Lock()
 	for job, r := range d.runners {
@@ -355,7 +371,7 @@ func (d *Daemon) killSilent(v *wire.FailureDetector, out *wire.Outbox[*wire.From
 		r.quiet.Store(true)
 		r.kill()
 		d.takeDown(r)
-		_ = out.Put(closed(r.job, r.id, "its runner gave no heartbeat and was killed"))
+		_ = l.out.Put(closed(r.job, r.id.Load(), "its runner gave no heartbeat and was killed"))
 	}
 }
 
@@ -396,29 +412,32 @@ func (d *Daemon) runner(job string) *runnerProcess {
 }
 
 // open starts a runner of a job.
-func (d *Daemon) open(ctx context.Context, o *wire.OpenJob, beat time.Duration, out *wire.Outbox[*wire.FromExecutor]) {
+func (d *Daemon) open(o *wire.OpenJob, l *link) {
+	if d.adopt(o, l) {
+		return
+	}
 	d.closeJob(o.Job)
 	if o.Program == nil && (len(o.Args) == 0 || o.Args[0] != "run") {
-		_ = out.Put(closed(o.Job, o.Runner, "it is no job that an executor runs"))
+		_ = l.out.Put(closed(o.Job, o.Runner, "it is no job that an executor runs"))
 		return
 	}
 	d.mu.Lock()
 	d.opening[o.Job] = o
 	d.mu.Unlock()
 	if o.Program == nil {
-		d.begin(ctx, o, d.cfg.Program, o.Args, beginWait, beat, out)
+		d.begin(o, d.cfg.Program, o.Args, beginWait, l)
 		return
 	}
 	go func() { // which may take a while
-		path, err := d.program(ctx, o.Program)
+		path, err := d.program(l.ctx, o.Program)
 		if err != nil {
 			if d.wanted(o) {
-				_ = out.Put(closed(o.Job, o.Runner, "its program did not arrive: "+err.Error()))
+				_ = l.out.Put(closed(o.Job, o.Runner, "its program did not arrive: "+err.Error()))
 			}
 			return
 		}
 		args := append(append(slices.Clone(o.Args), "--"), o.Program.Args...)
-		d.begin(ctx, o, path, args, beginWait, beat, out)
+		d.begin(o, path, args, beginWait, l)
 	}()
 }
 
@@ -431,17 +450,13 @@ func (d *Daemon) wanted(o *wire.OpenJob) bool {
 
 // begin starts a runner, unless it is no longer needed; where it cannot be started for now it
 // waits before it tries again.
-func (d *Daemon) begin(ctx context.Context, o *wire.OpenJob, program string, args []string, wait, beat time.Duration,
-	out *wire.Outbox[*wire.FromExecutor]) {
+func (d *Daemon) begin(o *wire.OpenJob, program string, args []string, wait time.Duration, l *link) {
 	if !d.wanted(o) {
 		return
 	}
-	r, err := d.startRunner(o, program, args, beat, out)
+	r, err := d.startRunner(o, program, args, l)
 	if err != nil {
-		d.cannotBegin(ctx, o, err, wait, func() {
-			d.begin(ctx, o, program, args, min(2*wait, beginWaitMost), beat,
-				out)
-		}, out)
+		d.cannotBegin(l.ctx, o, err, wait, func() { d.begin(o, program, args, min(2*wait, beginWaitMost), l) }, l)
 		return
 	}
 	d.mu.Lock()

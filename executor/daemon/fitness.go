@@ -52,7 +52,7 @@ func (d *Daemon) look() string {
 // it reports the failure to the driver, after the executor's unfitness where that is the
 // cause.
 func (d *Daemon) cannotBegin(ctx context.Context, o *wire.OpenJob, err error, wait time.Duration, again func(),
-	out *wire.Outbox[*wire.FromExecutor]) {
+	l *link) {
 	if fault.Passing(err) && d.wanted(o) {
 		d.log.Warn("cannot start a runner; trying again", "job", o.Job, "error", err, "after", wait)
 		timer := time.AfterFunc(wait, func() {
@@ -65,9 +65,9 @@ func (d *Daemon) cannotBegin(ctx context.Context, o *wire.OpenJob, err error, wa
 	}
 	d.log.Error("cannot start a runner", "job", o.Job, "error", err)
 	if d.look() != "" {
-		_ = out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Beat{Beat: d.state()}})
+		_ = l.out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Beat{Beat: d.state()}})
 	}
 	if d.wanted(o) {
-		_ = out.Put(closed(o.Job, o.Runner, err.Error()))
+		_ = l.out.Put(closed(o.Job, o.Runner, err.Error()))
 	}
 }

@@ -28,8 +28,11 @@ import (
 // runnerProcess is a process that runs a job's functions on this executor.
 type runnerProcess struct {
 	job    string
-	id     uint64 // as the driver requested it
-	key    string // distinguishes it from an earlier runner of the job
+	id     atomic.Uint64        // as the driver requested it
+	what   string               // its program, with the arguments
+	link   atomic.Pointer[link] // by which the driver is told of it
+	alone  atomic.Int64         // since when its job's process is gone, as heard is counted; 0 is that it has one
+	key    string               // distinguishes it from an earlier runner of the job
 	weight float64
 	cmd    *exec.Cmd
 	frames *wire.Framed
@@ -51,8 +54,8 @@ const startGrace = 10 * time.Second
 
 // startRunner starts a job's program as a runner. Messages go over a socket
 // that only the two have; its output goes to the driver.
-func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, beat time.Duration,
-	out *wire.Outbox[*wire.FromExecutor]) (*runnerProcess, error) {
+func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string,
+	l *link) (*runnerProcess, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
@@ -61,7 +64,8 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, bea
 	p := wire.Process{Role: wire.RunnerRole, Job: o.Job, Token: o.Token, Identity: o.Identity, Host: d.host(),
 		Executor: d.cfg.Name, Slots: int(o.Slots),
 		Pace: d.cfg.Pace, PaceRate: d.cfg.PaceRate,
-		Driver: d.cfg.Driver, Direct: o.Direct, Dir: o.Program.GetDir(), Beat: beat, Unreachable: d.cfg.Unreachable}
+		Driver: d.cfg.Driver, Direct: o.Direct, Incarnation: o.Incarnation, Beat: l.beat,
+		Dir: o.Program.GetDir(), Unreachable: d.cfg.Unreachable}
 	cmd := exec.Command(program, args...)
 	cmd.Env = p.Environ(d.cfg.DataDir)
 	if d.cfg.Memory != "" {
@@ -84,13 +88,15 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, bea
 	}
 	most := d.cfg.mostMemory()
 	limit(cmd.Process.Pid, most)
-	r := &runnerProcess{job: o.Job, id: o.Runner, weight: float64(max(1, o.Weight)), cmd: cmd,
+	r := &runnerProcess{job: o.Job, what: whatOf(o), weight: float64(max(1, o.Weight)), cmd: cmd,
 		frames: wire.NewFramed(ours), ended: make(chan struct{})}
+	r.id.Store(o.Runner)
+	r.link.Store(l)
 	r.stats.splits = map[uint64]bool{}
 	r.key = fmt.Sprintf("%s/%d", o.Job, cmd.Process.Pid)
 	r.heard.Store(int64(time.Since(d.began) + startGrace))
 	r.in = wire.NewOutbox(r.frames.Write, func(error) { _ = cmd.Process.Kill() })
-	go d.carry(r, out)
+	go d.carry(r)
 	go func() {
 		err := cmd.Wait()
 		r.frames.Close()
@@ -98,7 +104,8 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string, bea
 		close(r.ended)
 		printed.close()
 		if !r.quiet.Load() {
-			_ = out.Put(closed(o.Job, o.Runner, fmt.Sprintf("its runner ended: %s: %s", howEnded(err), logs.why(most))))
+			why := fmt.Sprintf("its runner ended: %s: %s", howEnded(err), logs.why(most))
+			_ = r.link.Load().out.Put(closed(o.Job, r.id.Load(), why))
 		}
 	}()
 	return r, nil
@@ -161,7 +168,7 @@ func socketPair() (net.Conn, *os.File, error) {
 }
 
 // carry takes the runner's messages to the driver; an empty one is a heartbeat.
-func (d *Daemon) carry(r *runnerProcess, out *wire.Outbox[*wire.FromExecutor]) {
+func (d *Daemon) carry(r *runnerProcess) {
 	for {
 		raw, err := r.frames.Read()
 		if err != nil {
@@ -177,15 +184,16 @@ func (d *Daemon) carry(r *runnerProcess, out *wire.Outbox[*wire.FromExecutor]) {
 		}
 		if len(raw) > wire.MostRelayed {
 			r.quiet.Store(true)
-			_ = out.Put(closed(r.job, r.id, wire.TooLarge(len(raw))))
+			_ = r.link.Load().out.Put(closed(r.job, r.id.Load(), wire.TooLarge(len(raw))))
 			_ = r.cmd.Process.Kill()
 			return
 		}
 		r.held.Store(true) // it is not silent while the driver takes nothing
-		err = out.Await(&wire.FromExecutor{Body: &wire.FromExecutor_Relay{Relay: &wire.Relay{Peer: r.job, Data: raw}}},
-			wire.Patience)
+		l := r.link.Load()
+		relay := &wire.Relay{Peer: r.job, Data: raw}
+		err = l.out.Await(&wire.FromExecutor{Body: &wire.FromExecutor_Relay{Relay: relay}}, wire.Patience)
 		r.heard.Store(int64(time.Since(d.began)))
-		if r.held.Store(false); err != nil {
+		if r.held.Store(false); err != nil && !(d.outlives() && l.over()) {
 			_ = r.cmd.Process.Kill()
 			return
 		}
@@ -202,6 +210,9 @@ func (d *Daemon) note(r *runnerProcess, n *wire.Note) {
 		r.stats.rate = float64(n.Rows) / time.Duration(n.BusyNs).Seconds()
 	}
 	r.stats.Unlock()
+	if n.Orphaned {
+		r.alone.Store(int64(time.Since(d.began)))
+	}
 	if n.Began > 0 {
 		d.turns(func(s *scheduler.Shares, now plan.Time) { s.Began(r.key, int(n.Began), now) })
 	}

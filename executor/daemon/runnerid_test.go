@@ -16,7 +16,7 @@ func TestTheEndOfARunnerNamesIt(t *testing.T) {
 		"it has no runner": {Job: "job-000001", Runner: 7},
 	} {
 		d, told, out := alone(t, "exit 1")
-		d.open(context.Background(), o, time.Second, out)
+		d.open(o, &link{ctx: context.Background(), out: out, beat: time.Second})
 		timer := time.NewTimer(bound)
 		select {
 		case m := <-told:

@@ -52,7 +52,8 @@ func within(t *testing.T, what string, holds func() bool) {
 
 // open asks an executor for a runner.
 func open(d *Daemon, ctx context.Context, out *wire.Outbox[*wire.FromExecutor]) {
-	d.open(ctx, &wire.OpenJob{Job: "job-000001", Args: []string{"run", "logistic"}}, time.Second, out)
+	d.open(&wire.OpenJob{Job: "job-000001", Args: []string{"run", "logistic"}},
+		&link{ctx: ctx, out: out, beat: time.Second})
 }
 
 // TestWithoutDescriptorsARunnerIsStartedLater: the driver hears no word of an end, and the

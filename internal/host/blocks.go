@@ -114,7 +114,7 @@ func lostInput(from executor.Peer, key shuffle.Key, err error) error {
 
 // describe returns the description of the pack of a node that splits are held of.
 func (r *localRunner) describe(node int) ([]byte, error) {
-	meta := r.engine.Meta(node)
+	meta := r.engine.Load().Meta(node)
 	if meta == nil {
 		return nil, fault.Newf(fault.FetchFailed, "send", fmt.Sprintf("the pack of node %d", node),
 			"no split of it is held here")
@@ -249,7 +249,7 @@ func (r *localRunner) begin(ctx context.Context, addr string, req *wire.BlockReq
 
 // Meta describes a pack that a peer holds splits of.
 func (r *localRunner) Meta(ctx context.Context, from executor.Peer, node int) (*pack.Meta, error) {
-	if meta := r.engine.Meta(node); meta != nil {
+	if meta := r.engine.Load().Meta(node); meta != nil {
 		return meta, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)

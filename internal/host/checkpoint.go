@@ -79,7 +79,7 @@ func writeCheckpoint(dir string, c *checkpoint) error {
 		return checkpointError(dir, err)
 	}
 	raw = append(raw, '\n')
-	raw = fmt.Appendf(raw, "%s\n", plan.DigestOf(raw))
+	raw = disk.Seal(raw)
 	if err := disk.MkdirAll(dir, 0o755); err != nil {
 		return checkpointError(dir, err)
 	}
@@ -160,8 +160,8 @@ func readCheckpoint(path string) (*checkpoint, error) {
 	if err != nil {
 		return nil, checkpointError(path, err)
 	}
-	body, sum, ok := cutLastLine(raw)
-	if !ok || plan.DigestOf(body).String() != sum {
+	body, whole := disk.Unseal(raw)
+	if !whole {
 		return nil, fault.Newf(fault.Corrupt, "read the checkpoint", path, "its digest does not match")
 	}
 	c := &checkpoint{}
@@ -174,15 +174,6 @@ func readCheckpoint(path string) (*checkpoint, error) {
 			WithHint("resume with the program that wrote it, or remove the directory and begin again")
 	}
 	return c, nil
-}
-
-func cutLastLine(raw []byte) (body []byte, last string, ok bool) {
-	s := strings.TrimSuffix(string(raw), "\n")
-	i := strings.LastIndexByte(s, '\n')
-	if i < 0 {
-		return nil, "", false
-	}
-	return raw[:i+1], s[i+1:], true
 }
 
 // keepOldLog moves aside the log of the run that is resumed.

@@ -86,8 +86,12 @@ func (p jobParty) dial(addr string) (*grpc.ClientConn, error) {
 	return wire.Dial(addr, p.self, trust.OfJob(p.process.Job))
 }
 
-// driver prepares a connection to the cluster's driver.
+// driver prepares a connection to the cluster's driver: a job's own process to that which has started it, a runner to
+// the one that leads.
 func (p jobParty) driver() (*grpc.ClientConn, error) {
+	if p.process.Role == wire.JobRole {
+		return wire.Dial(p.process.Driver, p.self, trust.OfRole(trust.Driver))
+	}
 	return wire.DialDriver(p.process.Driver, p.self)
 }
 
@@ -112,10 +116,11 @@ func (p jobParty) keepRenewed(ctx context.Context) {
 // names that these gave them.
 type directs struct {
 	wire.UnimplementedDirectServer
-	receive func(name string, m *wire.ToDriver)
-	ended   func(name string, err error)
-	mu      sync.Mutex
-	open    map[string]*wire.Outbox[*wire.Frame]
+	incarnation string // of this process
+	receive     func(name string, m *wire.ToDriver)
+	ended       func(name string, err error)
+	mu          sync.Mutex
+	open        map[string]*wire.Outbox[*wire.Frame]
 }
 
 // Carry serves a runner's direct connection.
@@ -132,7 +137,7 @@ func (d *directs) Carry(stream wire.Direct_CarryServer) (err error) {
 		d.set(hello.Incarnation, nil)
 		d.ended(hello.Incarnation, err)
 	}()
-	if err = stream.Send(&wire.Hello{Version: wire.Version}); err != nil {
+	if err = stream.Send(&wire.Hello{Version: wire.Version, Incarnation: d.incarnation}); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
@@ -186,7 +191,8 @@ type direct struct {
 // without a direct connection messages are relayed by executor and driver.
 const directWait = 2 * time.Second
 
-func dialDirect(addr string, by jobParty) (*direct, error) {
+// dialDirect connects to the process of an incarnation, where that is known.
+func dialDirect(addr, incarnation string, by jobParty) (*direct, error) {
 	conn, err := wire.Dial(addr, by.self, trust.OfJobProcess(by.process.Job))
 	if err != nil {
 		return nil, err
@@ -197,8 +203,12 @@ func dialDirect(addr string, by jobParty) (*direct, error) {
 	if d.stream, err = wire.NewDirectClient(conn).Carry(ctx, wire.DirectCodec()); err == nil {
 		err = d.stream.Send(&wire.Hello{Version: wire.Version, Incarnation: d.name})
 	}
+	var hello *wire.Hello
 	if err == nil {
-		_, err = d.stream.Recv()
+		hello, err = d.stream.Recv()
+	}
+	if err == nil && incarnation != "" && hello.Incarnation != incarnation {
+		err = fmt.Errorf("it is %s, not %s", hello.Incarnation, incarnation)
 	}
 	if !timer.Stop() || err != nil {
 		d.close()

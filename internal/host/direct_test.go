@@ -66,7 +66,7 @@ func TestMessagesGoDirectly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	c, err := dialDirect(addr, ours)
+	c, err := dialDirect(addr, "", ours)
 	if err != nil {
 		t.Fatal(err)
 	}

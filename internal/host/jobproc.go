@@ -40,6 +40,7 @@ type remote struct {
 	byName map[string]*relayConn // those with direct connections, by the names of these
 
 	self    jobParty
+	lease   *lease
 	directs *directs
 	stop    func() // serving them
 	closed  bool
@@ -67,7 +68,7 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 	go self.keepRenewed(ctx)
 	r := &remote{conn: conn, self: self, peers: map[string]*relayConn{}, blocks: map[string]string{},
 		byName: map[string]*relayConn{}}
-	r.directs = &directs{receive: r.receiveDirect, ended: r.endedDirect}
+	r.directs = &directs{incarnation: p.Incarnation, receive: r.receiveDirect, ended: r.endedDirect}
 	direct, stop, err := self.serve(p.JobDir, "direct.sock", func(s *grpc.Server) {
 		wire.RegisterDirectServer(s,
 			r.directs)
@@ -77,6 +78,7 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 	}
 	r.stop = stop
 	r.out = wire.NewOutbox(stream.Send, r.lost)
+	r.lease = newLease()
 	hello := &wire.FromJob{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: p.Job,
 		Incarnation: p.Incarnation, Direct: direct}}}
 	if err := r.out.Put(hello); err != nil {
@@ -101,8 +103,10 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 		_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Exclusion{Exclusion: &wire.Exclusion{Executor: string(
 			x.Executor), Why: x.Why}}})
 	})
+	r.lease.until.Store(int64(first.GetWelcome().GetLeaseNs()))
 	go r.read(stream)
 	go r.beat(time.Duration(first.GetWelcome().GetBeatNs()))
+	go r.lease.watch()
 	return r, nil
 }
 
@@ -111,7 +115,8 @@ func (r *remote) beat(every time.Duration) {
 	ticker := time.NewTicker(max(every, time.Millisecond))
 	defer ticker.Stop()
 	for range ticker.C {
-		if r.out.Put(&wire.FromJob{Body: &wire.FromJob_Beat{Beat: &wire.Beat{}}}) != nil {
+		beat := &wire.Beat{SentNs: r.lease.now()}
+		if r.out.Put(&wire.FromJob{Body: &wire.FromJob_Beat{Beat: beat}}) != nil {
 			return
 		}
 	}
@@ -130,6 +135,8 @@ func (r *remote) read(stream wire.Cluster_WorkClient) {
 			r.receive(b.Relay)
 		case *wire.ForJob_Left:
 			r.left(b.Left.Job, b.Left.Why)
+		case *wire.ForJob_Lease:
+			r.lease.extend(b.Lease)
 		case *wire.ForJob_Ask:
 			go r.self.answer(b.Ask, "")
 		case *wire.ForJob_Drain:

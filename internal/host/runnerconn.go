@@ -4,54 +4,110 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 
 	runners "github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// runnerConn is a runner's connection to its job's process: direct, or relayed by executor and driver where
+// runnerLink is a runner's connection to its executor's daemon, which the process has for as long as it lives: jobs'
+// processes that follow each other have a session each.
+type runnerLink struct {
+	daemon  wire.ExecutorConn
+	gate    *runners.Gate
+	runner  *localRunner
+	adopted chan *wire.Adopt // the job's next process
+	ended   chan struct{}    // closed when the daemon is gone
+
+	mu  sync.Mutex
+	now *runnerConn
+}
+
+func newRunnerLink(by wire.ExecutorConn, gate *runners.Gate, r *localRunner) *runnerLink {
+	return &runnerLink{daemon: by, gate: gate, runner: r, adopted: make(chan *wire.Adopt, 1),
+		ended: make(chan struct{})}
+}
+
+// serve carries out the daemon's messages and hands those for the agent on, until the daemon's connection ends.
+func (l *runnerLink) serve() {
+	defer close(l.ended)
+	for {
+		m, err := l.daemon.Recv()
+		if err != nil {
+			l.session().end()
+			return
+		}
+		c := l.session()
+		switch {
+		case m.GetAdopt() != nil:
+			select {
+			case <-l.adopted: // one process after another
+			default:
+			}
+			l.adopted <- m.GetAdopt()
+			c.end()
+		case !c.own(m):
+			_ = c.in.Put(m) // whose session has ended takes none
+		}
+	}
+}
+
+func (l *runnerLink) session() *runnerConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now
+}
+
+// next waits for the next process of the job, after the end of a session; nil is none. The daemon decides how long.
+func (l *runnerLink) next() *wire.Adopt {
+	select {
+	case a := <-l.adopted:
+		return a
+	default:
+	}
+	note := &wire.Note{Orphaned: true}
+	if err := l.daemon.Send(&wire.ToDriver{Body: &wire.ToDriver_Note{Note: note}}); err != nil {
+		return nil
+	}
+	select {
+	case a := <-l.adopted:
+		return a
+	case <-l.ended:
+		return nil
+	}
+}
+
+// runnerConn is a runner's connection to a process of its job: direct, or relayed by executor and driver where
 // the process cannot be reached. The executor's daemon gets notes of what it needs to know. Messages for the
 // process rather than for the job's agent are handled here.
 type runnerConn struct {
-	daemon wire.ExecutorConn
-	gate   *runners.Gate
-	runner *localRunner
-	direct *direct                  // nil where there is none
-	notes  *wire.Outbox[*wire.Note] // for the daemon: nothing waits for them
+	*runnerLink
+	in     *wire.Queue[*wire.ToExecutor] // relayed
+	direct *direct                       // nil where there is none
+	notes  *wire.Outbox[*wire.Note]      // for the daemon: nothing waits for them
 }
 
-func newRunnerConn(by wire.ExecutorConn, gate *runners.Gate, r *localRunner) *runnerConn {
-	c := &runnerConn{daemon: by, gate: gate, runner: r}
-	if r.process.Direct != "" && !r.process.Unreachable {
+// begin begins the session of a process of the job, which serves Direct at an address.
+func (l *runnerLink) begin(direct, incarnation string) *runnerConn {
+	c := &runnerConn{runnerLink: l, in: wire.NewQueue[*wire.ToExecutor]()}
+	if direct != "" && !l.runner.process.Unreachable {
 		var err error
-		if c.direct, err = dialDirect(r.process.Direct, r.self); err != nil {
+		if c.direct, err = dialDirect(direct, incarnation, l.runner.self); err != nil {
 			fmt.Fprintf(os.Stderr,
 				"volley: no direct connection to the job's process, messages are relayed by the driver: %v\n", err)
 		}
 	}
-	send := func(n *wire.Note) error { return by.Send(&wire.ToDriver{Body: &wire.ToDriver_Note{Note: n}}) }
+	send := func(n *wire.Note) error { return l.daemon.Send(&wire.ToDriver{Body: &wire.ToDriver_Note{Note: n}}) }
 	c.notes = wire.NewOutbox(send, func(error) { c.end() })
-	if c.direct != nil {
-		go c.serveDaemon()
-	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now = c
 	return c
 }
 
-// serveDaemon carries out the daemon's messages, until its connection ends and with it the other.
-func (c *runnerConn) serveDaemon() {
-	defer c.end()
-	for {
-		m, err := c.daemon.Recv()
-		if err != nil {
-			return
-		}
-		c.own(m)
-	}
-}
-
-// end ends both connections.
+// end ends the session.
 func (c *runnerConn) end() {
-	c.daemon.Close()
+	c.in.Stop()
 	if c.direct != nil {
 		c.direct.close()
 	}
@@ -106,13 +162,13 @@ func (c *runnerConn) begunNote(s *wire.StartStep) *wire.Note {
 
 // Recv waits for the agent's next message.
 func (c *runnerConn) Recv() (*wire.ToExecutor, error) {
-	recv := c.daemon.Recv
+	recv := c.in.Take
 	if c.direct != nil {
 		recv = c.direct.recv
 	}
 	for {
 		m, err := recv()
-		if err != nil || !c.own(m) {
+		if err != nil || c.direct == nil || !c.own(m) {
 			return m, err
 		}
 	}

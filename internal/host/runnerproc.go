@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -61,18 +62,15 @@ func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program)
 	if err != nil {
 		return err
 	}
-	r := &localRunner{process: p, self: self, maker: &rdd.Maker{Graph: program.Graph, Cache: cache, Workers: p.Slots,
-		Program: programID(cfg, program.Args)}, store: store}
-	defer r.maker.Close()
+	r := &localRunner{process: p, self: self, cache: cache, program: programID(cfg, program.Args), store: store}
+	defer r.close()
 	law, err := pace.Parse(p.Pace, p.PaceRate)
 	if err != nil {
 		return err
 	}
 	number := int(crc32.ChecksumIEEE([]byte(p.Executor))) % mostNumbers // so that executors are not slow at one time
-	r.engine = executor.NewEngine(plan.ExecutorID(p.Executor), program.Graph, store, r, linked(r, law, number))
-	r.engine.TaskMemory = cfg.taskMemory(p.Slots)
-	r.engine.TaskHeld, r.engine.OneMachine = cfg.taskHeld(p.Slots), p.Identity == nil
-	r.engine.Shared.Room = cfg.sharedRoom()
+	peers := linked(r, law, number)
+	r.newEngine(cfg, program.Graph, peers)
 	go self.keepRenewed(ctx)
 	addr, stop, err := r.serveBlocks(dir)
 	if err != nil {
@@ -82,7 +80,41 @@ func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program)
 	ec := executor.Config{ID: plan.ExecutorID(p.Executor), Slots: p.Slots, Blocks: addr}
 	ec.Pacer = lawPacer(law, time.Now(), number, p.Slots, &limits{})
 	ec.Gate = runners.NewGate()
-	return executor.New(ctx, ec, r.engine, newRunnerConn(wire.FramedExecutor(frames), ec.Gate, r)).Serve()
+	link := newRunnerLink(wire.FramedExecutor(frames), ec.Gate, r)
+	session := link.begin(p.Direct, p.Incarnation)
+	go link.serve()
+	for {
+		err = executor.New(ctx, ec, r.engine.Load(), session).Serve()
+		next := link.next()
+		if next == nil {
+			return err
+		}
+		again, err := program.Again() // without what the process before has added to its plan
+		if err != nil {
+			return err
+		}
+		r.store.Renew()
+		r.newEngine(cfg, again.(*rdd.Graph), peers)
+		session = link.begin(next.Direct, next.Incarnation)
+	}
+}
+
+// newEngine makes the engine of the job's next process. The splits that are held stay.
+func (r *localRunner) newEngine(cfg Config, graph *rdd.Graph, peers executor.Peers) {
+	r.close()
+	slots := r.process.Slots
+	r.maker = &rdd.Maker{Graph: graph, Cache: r.cache, Workers: slots, Program: r.program}
+	e := executor.NewEngine(plan.ExecutorID(r.process.Executor), graph, r.store, r, peers)
+	e.TaskMemory = cfg.taskMemory(slots)
+	e.TaskHeld, e.OneMachine = cfg.taskHeld(slots), r.process.Identity == nil
+	e.Shared.Room = cfg.sharedRoom()
+	r.engine.Store(e)
+}
+
+func (r *localRunner) close() {
+	if r.maker != nil {
+		r.maker.Close()
+	}
 }
 
 // mostNumbers bounds what stands for an executor's number in laws.
@@ -120,9 +152,11 @@ type localRunner struct {
 	wire.UnimplementedBlocksServer
 	process wire.Process
 	self    jobParty
+	cache   *pack.Cache
+	program string // identity of user code
 	maker   *rdd.Maker
 	store   *executor.Store
-	engine  *executor.Engine
+	engine  atomic.Pointer[executor.Engine] // of the job's present process
 	mu      sync.Mutex
 	peers   map[string]*grpc.ClientConn // by address
 }

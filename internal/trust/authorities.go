@@ -91,6 +91,85 @@ func MakeAuthorities(dir, cluster string, now time.Time) (*Authorities, error) {
 	return as, as.add(a)
 }
 
+// AuthorityPEM is an authority as it is passed to another driver: its certificates and its key.
+type AuthorityPEM struct {
+	Certificates []byte `json:"certificates"`
+	Key          []byte `json:"key"`
+}
+
+// Export returns the authorities, for another driver of the cluster.
+func (as *Authorities) Export() (out []AuthorityPEM, err error) {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	for _, a := range as.all {
+		certs, key, err := a.PEM()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, AuthorityPEM{certs, key})
+	}
+	return out, nil
+}
+
+// ImportAuthorities keeps the authorities of another driver in a directory that has none.
+func ImportAuthorities(dir string, from []AuthorityPEM) (*Authorities, error) {
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Newf(fault.Usage, "keep the authorities in", dir, "it is there already").
+			WithHint("it has the keys of a cluster: remove it only if this is to be a driver of another")
+	}
+	as := &Authorities{dir: dir}
+	for _, f := range from {
+		a, err := ParseAuthority(f.Certificates, f.Key)
+		if err != nil {
+			return nil, err
+		}
+		if err := as.add(a); err != nil {
+			return nil, err
+		}
+	}
+	return as, nil
+}
+
+// Adopt takes over the authorities of another driver where they are newer: there is one that follows those here, or
+// some were retired. It reports whether it has.
+func (as *Authorities) Adopt(from []AuthorityPEM) (changed bool, err error) {
+	var all []*Authority
+	for _, f := range from {
+		a, err := ParseAuthority(f.Certificates, f.Key)
+		if err != nil {
+			return false, err
+		}
+		all = append(all, a)
+	}
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	if len(all) == 0 || all[0].Cluster() != as.all[0].Cluster() {
+		return false, fault.Newf(fault.Unauthorized, "take over", "authorities", "they are of another cluster")
+	}
+	ours, theirs := as.all[len(as.all)-1], all[len(all)-1]
+	later := theirs.cert.NotBefore.After(ours.cert.NotBefore)
+	if !later && (theirs.Pin() != ours.Pin() || len(all) >= len(as.all)) {
+		return false, nil
+	}
+	old := numbersIn(as.dir)
+	as.all = nil
+	for _, a := range all {
+		if err := as.add(a); err != nil {
+			return true, err
+		}
+	}
+	for _, n := range old {
+		if err := errors.Join(disk.Remove(as.file(n, "key")), disk.Remove(as.file(n, "crt"))); err != nil {
+			return true, fault.New(fault.NoResources, "remove the authority in", as.dir, err)
+		}
+	}
+	if len(all) == 1 {
+		as.retired = time.Now()
+		return true, WritePrivate(filepath.Join(as.dir, retiredFile), nil)
+	}
+	return true, nil
+}
+
 // add keeps an authority, its key first: without that the certificate is of no use.
 func (as *Authorities) add(a *Authority) error {
 	certs, key, err := a.PEM()

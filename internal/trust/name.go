@@ -23,14 +23,14 @@ const (
 )
 
 // Granted are the roles that a token can grant.
-var Granted = []Role{Executor, Submit, Read, Admin}
+var Granted = []Role{Executor, Submit, Read, Admin, Driver}
 
 // ParseGranted returns the role of a name that a token can grant.
 func ParseGranted(name string) (Role, error) {
 	if r := Role(name); slices.Contains(Granted, r) {
 		return r, nil
 	}
-	return "", fault.Newf(fault.Usage, "use the role", name, "there are executor, submit, read and admin")
+	return "", fault.Newf(fault.Usage, "use the role", name, "there are executor, submit, read, admin and driver")
 }
 
 // Name says whose a certificate is: volley://CLUSTER/ROLE/ID, and volley://CLUSTER/job/ID/runner/EXECUTOR of a

@@ -23,6 +23,731 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type DriversRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DriversRequest) Reset() {
+	*x = DriversRequest{}
+	mi := &file_cluster_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DriversRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DriversRequest) ProtoMessage() {}
+
+func (x *DriversRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DriversRequest.ProtoReflect.Descriptor instead.
+func (*DriversRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{0}
+}
+
+type DriversReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Drivers       []*DriverInfo          `protobuf:"bytes,1,rep,name=drivers,proto3" json:"drivers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DriversReply) Reset() {
+	*x = DriversReply{}
+	mi := &file_cluster_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DriversReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DriversReply) ProtoMessage() {}
+
+func (x *DriversReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DriversReply.ProtoReflect.Descriptor instead.
+func (*DriversReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *DriversReply) GetDrivers() []*DriverInfo {
+	if x != nil {
+		return x.Drivers
+	}
+	return nil
+}
+
+type DriverInfo struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Id      string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Address string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	// leads, follows, catches up, or silent.
+	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	// Of the protocol that it speaks; empty where it does not answer.
+	Version       string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
+	Why           string `protobuf:"bytes,5,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DriverInfo) Reset() {
+	*x = DriverInfo{}
+	mi := &file_cluster_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DriverInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DriverInfo) ProtoMessage() {}
+
+func (x *DriverInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DriverInfo.ProtoReflect.Descriptor instead.
+func (*DriverInfo) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *DriverInfo) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *DriverInfo) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *DriverInfo) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *DriverInfo) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *DriverInfo) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+type RemoveDriverRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveDriverRequest) Reset() {
+	*x = RemoveDriverRequest{}
+	mi := &file_cluster_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveDriverRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveDriverRequest) ProtoMessage() {}
+
+func (x *RemoveDriverRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveDriverRequest.ProtoReflect.Descriptor instead.
+func (*RemoveDriverRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RemoveDriverRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+type RemoveDriverReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveDriverReply) Reset() {
+	*x = RemoveDriverReply{}
+	mi := &file_cluster_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveDriverReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveDriverReply) ProtoMessage() {}
+
+func (x *RemoveDriverReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveDriverReply.ProtoReflect.Descriptor instead.
+func (*RemoveDriverReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{4}
+}
+
+type EnrolRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By which the others reach it.
+	Address string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	// It has lost its journal: it must not vote before it has all again.
+	Anew          bool `protobuf:"varint,2,opt,name=anew,proto3" json:"anew,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnrolRequest) Reset() {
+	*x = EnrolRequest{}
+	mi := &file_cluster_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnrolRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnrolRequest) ProtoMessage() {}
+
+func (x *EnrolRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnrolRequest.ProtoReflect.Descriptor instead.
+func (*EnrolRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *EnrolRequest) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *EnrolRequest) GetAnew() bool {
+	if x != nil {
+		return x.Anew
+	}
+	return false
+}
+
+type EnrolReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnrolReply) Reset() {
+	*x = EnrolReply{}
+	mi := &file_cluster_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnrolReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnrolReply) ProtoMessage() {}
+
+func (x *EnrolReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnrolReply.ProtoReflect.Descriptor instead.
+func (*EnrolReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{6}
+}
+
+type SnapshotRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotRequest) Reset() {
+	*x = SnapshotRequest{}
+	mi := &file_cluster_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotRequest) ProtoMessage() {}
+
+func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
+func (*SnapshotRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{7}
+}
+
+// Authorities are those of a cluster, with their keys, JSON.
+type Authorities struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	All           []byte                 `protobuf:"bytes,1,opt,name=all,proto3" json:"all,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Authorities) Reset() {
+	*x = Authorities{}
+	mi := &file_cluster_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Authorities) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Authorities) ProtoMessage() {}
+
+func (x *Authorities) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Authorities.ProtoReflect.Descriptor instead.
+func (*Authorities) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Authorities) GetAll() []byte {
+	if x != nil {
+		return x.All
+	}
+	return nil
+}
+
+type HaveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Dir           string                 `protobuf:"bytes,1,opt,name=dir,proto3" json:"dir,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HaveRequest) Reset() {
+	*x = HaveRequest{}
+	mi := &file_cluster_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HaveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HaveRequest) ProtoMessage() {}
+
+func (x *HaveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HaveRequest.ProtoReflect.Descriptor instead.
+func (*HaveRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *HaveRequest) GetDir() string {
+	if x != nil {
+		return x.Dir
+	}
+	return ""
+}
+
+type HaveReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Files         []*HadFile             `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HaveReply) Reset() {
+	*x = HaveReply{}
+	mi := &file_cluster_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HaveReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HaveReply) ProtoMessage() {}
+
+func (x *HaveReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HaveReply.ProtoReflect.Descriptor instead.
+func (*HaveReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *HaveReply) GetFiles() []*HadFile {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+type HadFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Size          uint64                 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	Sha256        []byte                 `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HadFile) Reset() {
+	*x = HadFile{}
+	mi := &file_cluster_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HadFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HadFile) ProtoMessage() {}
+
+func (x *HadFile) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HadFile.ProtoReflect.Descriptor instead.
+func (*HadFile) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *HadFile) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *HadFile) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *HadFile) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+// FileChange is a part of a file.
+type FileChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the journal, in which the caller leads: one of before is refused.
+	Term uint64 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
+	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// The first part of a change: the file is cut off here, and goes on with data.
+	Begin  bool   `protobuf:"varint,3,opt,name=begin,proto3" json:"begin,omitempty"`
+	Offset uint64 `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`
+	Data   []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
+	// The file is removed instead.
+	Remove        bool `protobuf:"varint,6,opt,name=remove,proto3" json:"remove,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FileChange) Reset() {
+	*x = FileChange{}
+	mi := &file_cluster_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FileChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FileChange) ProtoMessage() {}
+
+func (x *FileChange) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FileChange.ProtoReflect.Descriptor instead.
+func (*FileChange) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *FileChange) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *FileChange) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *FileChange) GetBegin() bool {
+	if x != nil {
+		return x.Begin
+	}
+	return false
+}
+
+func (x *FileChange) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *FileChange) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *FileChange) GetRemove() bool {
+	if x != nil {
+		return x.Remove
+	}
+	return false
+}
+
+type KeepReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeepReply) Reset() {
+	*x = KeepReply{}
+	mi := &file_cluster_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeepReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeepReply) ProtoMessage() {}
+
+func (x *KeepReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeepReply.ProtoReflect.Descriptor instead.
+func (*KeepReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{13}
+}
+
+type BringRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BringRequest) Reset() {
+	*x = BringRequest{}
+	mi := &file_cluster_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BringRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BringRequest) ProtoMessage() {}
+
+func (x *BringRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BringRequest.ProtoReflect.Descriptor instead.
+func (*BringRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *BringRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
 // Hello is the first message of a connection.
 type Hello struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -34,14 +759,16 @@ type Hello struct {
 	// Which of the processes of this name it is.
 	Incarnation string `protobuf:"bytes,5,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	// Of a job process: where it serves Direct.
-	Direct        string `protobuf:"bytes,6,opt,name=direct,proto3" json:"direct,omitempty"`
+	Direct string `protobuf:"bytes,6,opt,name=direct,proto3" json:"direct,omitempty"`
+	// Of an executor: the latest term of the journal in which a driver has led it.
+	Term          uint64 `protobuf:"varint,7,opt,name=term,proto3" json:"term,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_cluster_proto_msgTypes[0]
+	mi := &file_cluster_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -53,7 +780,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[0]
+	mi := &file_cluster_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -66,7 +793,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{0}
+	return file_cluster_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Hello) GetVersion() string {
@@ -111,20 +838,31 @@ func (x *Hello) GetDirect() string {
 	return ""
 }
 
+func (x *Hello) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
 // Welcome answers Hello.
 type Welcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many executors the job begins with.
 	Executors uint32 `protobuf:"varint,1,opt,name=executors,proto3" json:"executors,omitempty"`
 	// How often to send a Beat.
-	BeatNs        uint64 `protobuf:"varint,2,opt,name=beat_ns,json=beatNs,proto3" json:"beat_ns,omitempty"`
+	BeatNs uint64 `protobuf:"varint,2,opt,name=beat_ns,json=beatNs,proto3" json:"beat_ns,omitempty"`
+	// Of the journal, in which the driver leads; 0 is of a driver that is alone.
+	Term uint64 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
+	// To a job's process: how long it may go on without a Lease; 0 is for ever.
+	LeaseNs       uint64 `protobuf:"varint,4,opt,name=lease_ns,json=leaseNs,proto3" json:"lease_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_cluster_proto_msgTypes[1]
+	mi := &file_cluster_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -136,7 +874,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[1]
+	mi := &file_cluster_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -149,7 +887,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{1}
+	return file_cluster_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Welcome) GetExecutors() uint32 {
@@ -166,6 +904,75 @@ func (x *Welcome) GetBeatNs() uint64 {
 	return 0
 }
 
+func (x *Welcome) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *Welcome) GetLeaseNs() uint64 {
+	if x != nil {
+		return x.LeaseNs
+	}
+	return 0
+}
+
+// JobLease lets a job's process go on: the driver has led since the process sent a Beat.
+type JobLease struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of that Beat.
+	SentNs uint64 `protobuf:"varint,1,opt,name=sent_ns,json=sentNs,proto3" json:"sent_ns,omitempty"`
+	// From then on.
+	LastsNs       uint64 `protobuf:"varint,2,opt,name=lasts_ns,json=lastsNs,proto3" json:"lasts_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobLease) Reset() {
+	*x = JobLease{}
+	mi := &file_cluster_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobLease) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobLease) ProtoMessage() {}
+
+func (x *JobLease) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobLease.ProtoReflect.Descriptor instead.
+func (*JobLease) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *JobLease) GetSentNs() uint64 {
+	if x != nil {
+		return x.SentNs
+	}
+	return 0
+}
+
+func (x *JobLease) GetLastsNs() uint64 {
+	if x != nil {
+		return x.LastsNs
+	}
+	return 0
+}
+
 // Beat says that an executor is alive, and how it is.
 type Beat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -174,14 +981,16 @@ type Beat struct {
 	Memory        uint64                 `protobuf:"varint,3,opt,name=memory,proto3" json:"memory,omitempty"`
 	Disk          uint64                 `protobuf:"varint,4,opt,name=disk,proto3" json:"disk,omitempty"`
 	// Why it can start no runner; empty where it can.
-	Unfit         string `protobuf:"bytes,5,opt,name=unfit,proto3" json:"unfit,omitempty"`
+	Unfit string `protobuf:"bytes,5,opt,name=unfit,proto3" json:"unfit,omitempty"`
+	// Of a job's process: when, by its own clock.
+	SentNs        uint64 `protobuf:"varint,6,opt,name=sent_ns,json=sentNs,proto3" json:"sent_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_cluster_proto_msgTypes[2]
+	mi := &file_cluster_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -193,7 +1002,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[2]
+	mi := &file_cluster_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -206,7 +1015,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{2}
+	return file_cluster_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Beat) GetSplits() uint64 {
@@ -244,6 +1053,13 @@ func (x *Beat) GetUnfit() string {
 	return ""
 }
 
+func (x *Beat) GetSentNs() uint64 {
+	if x != nil {
+		return x.SentNs
+	}
+	return 0
+}
+
 // OpenJob asks an executor to start a runner of a job.
 type OpenJob struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -259,14 +1075,16 @@ type OpenJob struct {
 	// Which of the runners that the driver has asked for it is.
 	Runner uint64 `protobuf:"varint,8,opt,name=runner,proto3" json:"runner,omitempty"`
 	// Over the network: the runner's certificate, a trust.Bundle.
-	Identity      []byte `protobuf:"bytes,9,opt,name=identity,proto3" json:"identity,omitempty"`
+	Identity []byte `protobuf:"bytes,9,opt,name=identity,proto3" json:"identity,omitempty"`
+	// Which process of the job the runner is for.
+	Incarnation   string `protobuf:"bytes,10,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *OpenJob) Reset() {
 	*x = OpenJob{}
-	mi := &file_cluster_proto_msgTypes[3]
+	mi := &file_cluster_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -278,7 +1096,7 @@ func (x *OpenJob) String() string {
 func (*OpenJob) ProtoMessage() {}
 
 func (x *OpenJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[3]
+	mi := &file_cluster_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -291,7 +1109,7 @@ func (x *OpenJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenJob.ProtoReflect.Descriptor instead.
 func (*OpenJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{3}
+	return file_cluster_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OpenJob) GetJob() string {
@@ -357,6 +1175,13 @@ func (x *OpenJob) GetIdentity() []byte {
 	return nil
 }
 
+func (x *OpenJob) GetIncarnation() string {
+	if x != nil {
+		return x.Incarnation
+	}
+	return ""
+}
+
 // CloseJob says that a job, or an executor's runner of it, has ended.
 type CloseJob struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -370,7 +1195,7 @@ type CloseJob struct {
 
 func (x *CloseJob) Reset() {
 	*x = CloseJob{}
-	mi := &file_cluster_proto_msgTypes[4]
+	mi := &file_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -382,7 +1207,7 @@ func (x *CloseJob) String() string {
 func (*CloseJob) ProtoMessage() {}
 
 func (x *CloseJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[4]
+	mi := &file_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -395,7 +1220,7 @@ func (x *CloseJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseJob.ProtoReflect.Descriptor instead.
 func (*CloseJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{4}
+	return file_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CloseJob) GetJob() string {
@@ -432,7 +1257,7 @@ type Relay struct {
 
 func (x *Relay) Reset() {
 	*x = Relay{}
-	mi := &file_cluster_proto_msgTypes[5]
+	mi := &file_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -444,7 +1269,7 @@ func (x *Relay) String() string {
 func (*Relay) ProtoMessage() {}
 
 func (x *Relay) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[5]
+	mi := &file_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -457,7 +1282,7 @@ func (x *Relay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relay.ProtoReflect.Descriptor instead.
 func (*Relay) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{5}
+	return file_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Relay) GetPeer() string {
@@ -490,7 +1315,7 @@ type FromExecutor struct {
 
 func (x *FromExecutor) Reset() {
 	*x = FromExecutor{}
-	mi := &file_cluster_proto_msgTypes[6]
+	mi := &file_cluster_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -502,7 +1327,7 @@ func (x *FromExecutor) String() string {
 func (*FromExecutor) ProtoMessage() {}
 
 func (x *FromExecutor) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[6]
+	mi := &file_cluster_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -515,7 +1340,7 @@ func (x *FromExecutor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromExecutor.ProtoReflect.Descriptor instead.
 func (*FromExecutor) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{6}
+	return file_cluster_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *FromExecutor) GetBody() isFromExecutor_Body {
@@ -613,7 +1438,7 @@ type Leaving struct {
 
 func (x *Leaving) Reset() {
 	*x = Leaving{}
-	mi := &file_cluster_proto_msgTypes[7]
+	mi := &file_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -625,7 +1450,7 @@ func (x *Leaving) String() string {
 func (*Leaving) ProtoMessage() {}
 
 func (x *Leaving) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[7]
+	mi := &file_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -638,7 +1463,7 @@ func (x *Leaving) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leaving.ProtoReflect.Descriptor instead.
 func (*Leaving) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{7}
+	return file_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 // RunnerLog is what a runner has printed.
@@ -654,7 +1479,7 @@ type RunnerLog struct {
 
 func (x *RunnerLog) Reset() {
 	*x = RunnerLog{}
-	mi := &file_cluster_proto_msgTypes[8]
+	mi := &file_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +1491,7 @@ func (x *RunnerLog) String() string {
 func (*RunnerLog) ProtoMessage() {}
 
 func (x *RunnerLog) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[8]
+	mi := &file_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,7 +1504,7 @@ func (x *RunnerLog) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerLog.ProtoReflect.Descriptor instead.
 func (*RunnerLog) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{8}
+	return file_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RunnerLog) GetJob() string {
@@ -711,7 +1536,7 @@ type LogsReply struct {
 
 func (x *LogsReply) Reset() {
 	*x = LogsReply{}
-	mi := &file_cluster_proto_msgTypes[9]
+	mi := &file_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -723,7 +1548,7 @@ func (x *LogsReply) String() string {
 func (*LogsReply) ProtoMessage() {}
 
 func (x *LogsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[9]
+	mi := &file_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -736,7 +1561,7 @@ func (x *LogsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsReply.ProtoReflect.Descriptor instead.
 func (*LogsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{9}
+	return file_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 type ForExecutor struct {
@@ -750,6 +1575,7 @@ type ForExecutor struct {
 	//	*ForExecutor_Goodbye
 	//	*ForExecutor_Renew
 	//	*ForExecutor_Ask
+	//	*ForExecutor_Beat
 	Body          isForExecutor_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -757,7 +1583,7 @@ type ForExecutor struct {
 
 func (x *ForExecutor) Reset() {
 	*x = ForExecutor{}
-	mi := &file_cluster_proto_msgTypes[10]
+	mi := &file_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +1595,7 @@ func (x *ForExecutor) String() string {
 func (*ForExecutor) ProtoMessage() {}
 
 func (x *ForExecutor) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[10]
+	mi := &file_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +1608,7 @@ func (x *ForExecutor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForExecutor.ProtoReflect.Descriptor instead.
 func (*ForExecutor) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{10}
+	return file_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ForExecutor) GetBody() isForExecutor_Body {
@@ -855,6 +1681,15 @@ func (x *ForExecutor) GetAsk() *AskRunner {
 	return nil
 }
 
+func (x *ForExecutor) GetBeat() *Beat {
+	if x != nil {
+		if x, ok := x.Body.(*ForExecutor_Beat); ok {
+			return x.Beat
+		}
+	}
+	return nil
+}
+
 type isForExecutor_Body interface {
 	isForExecutor_Body()
 }
@@ -890,6 +1725,11 @@ type ForExecutor_Ask struct {
 	Ask *AskRunner `protobuf:"bytes,7,opt,name=ask,proto3,oneof"`
 }
 
+type ForExecutor_Beat struct {
+	// The driver still leads, as far as it knows.
+	Beat *Beat `protobuf:"bytes,8,opt,name=beat,proto3,oneof"`
+}
+
 func (*ForExecutor_Welcome) isForExecutor_Body() {}
 
 func (*ForExecutor_Open) isForExecutor_Body() {}
@@ -904,6 +1744,8 @@ func (*ForExecutor_Renew) isForExecutor_Body() {}
 
 func (*ForExecutor_Ask) isForExecutor_Body() {}
 
+func (*ForExecutor_Beat) isForExecutor_Body() {}
+
 type Goodbye struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -912,7 +1754,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_cluster_proto_msgTypes[11]
+	mi := &file_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -924,7 +1766,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[11]
+	mi := &file_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -937,7 +1779,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{11}
+	return file_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 type Renewal struct {
@@ -948,7 +1790,7 @@ type Renewal struct {
 
 func (x *Renewal) Reset() {
 	*x = Renewal{}
-	mi := &file_cluster_proto_msgTypes[12]
+	mi := &file_cluster_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -960,7 +1802,7 @@ func (x *Renewal) String() string {
 func (*Renewal) ProtoMessage() {}
 
 func (x *Renewal) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[12]
+	mi := &file_cluster_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -973,7 +1815,7 @@ func (x *Renewal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renewal.ProtoReflect.Descriptor instead.
 func (*Renewal) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{12}
+	return file_cluster_proto_rawDescGZIP(), []int{28}
 }
 
 type FromJob struct {
@@ -994,7 +1836,7 @@ type FromJob struct {
 
 func (x *FromJob) Reset() {
 	*x = FromJob{}
-	mi := &file_cluster_proto_msgTypes[13]
+	mi := &file_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1006,7 +1848,7 @@ func (x *FromJob) String() string {
 func (*FromJob) ProtoMessage() {}
 
 func (x *FromJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[13]
+	mi := &file_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1019,7 +1861,7 @@ func (x *FromJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromJob.ProtoReflect.Descriptor instead.
 func (*FromJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{13}
+	return file_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *FromJob) GetBody() isFromJob_Body {
@@ -1150,7 +1992,7 @@ type Trouble struct {
 
 func (x *Trouble) Reset() {
 	*x = Trouble{}
-	mi := &file_cluster_proto_msgTypes[14]
+	mi := &file_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1162,7 +2004,7 @@ func (x *Trouble) String() string {
 func (*Trouble) ProtoMessage() {}
 
 func (x *Trouble) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[14]
+	mi := &file_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1175,7 +2017,7 @@ func (x *Trouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trouble.ProtoReflect.Descriptor instead.
 func (*Trouble) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{14}
+	return file_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Trouble) GetWhat() string {
@@ -1197,7 +2039,7 @@ type Exclusion struct {
 
 func (x *Exclusion) Reset() {
 	*x = Exclusion{}
-	mi := &file_cluster_proto_msgTypes[15]
+	mi := &file_cluster_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1209,7 +2051,7 @@ func (x *Exclusion) String() string {
 func (*Exclusion) ProtoMessage() {}
 
 func (x *Exclusion) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[15]
+	mi := &file_cluster_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1222,7 +2064,7 @@ func (x *Exclusion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exclusion.ProtoReflect.Descriptor instead.
 func (*Exclusion) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{15}
+	return file_cluster_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Exclusion) GetExecutor() string {
@@ -1248,6 +2090,7 @@ type ForJob struct {
 	//	*ForJob_Left
 	//	*ForJob_Drain
 	//	*ForJob_Ask
+	//	*ForJob_Lease
 	Body          isForJob_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1255,7 +2098,7 @@ type ForJob struct {
 
 func (x *ForJob) Reset() {
 	*x = ForJob{}
-	mi := &file_cluster_proto_msgTypes[16]
+	mi := &file_cluster_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1267,7 +2110,7 @@ func (x *ForJob) String() string {
 func (*ForJob) ProtoMessage() {}
 
 func (x *ForJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[16]
+	mi := &file_cluster_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1280,7 +2123,7 @@ func (x *ForJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForJob.ProtoReflect.Descriptor instead.
 func (*ForJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{16}
+	return file_cluster_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ForJob) GetBody() isForJob_Body {
@@ -1335,6 +2178,15 @@ func (x *ForJob) GetAsk() *Ask {
 	return nil
 }
 
+func (x *ForJob) GetLease() *JobLease {
+	if x != nil {
+		if x, ok := x.Body.(*ForJob_Lease); ok {
+			return x.Lease
+		}
+	}
+	return nil
+}
+
 type isForJob_Body interface {
 	isForJob_Body()
 }
@@ -1361,6 +2213,10 @@ type ForJob_Ask struct {
 	Ask *Ask `protobuf:"bytes,5,opt,name=ask,proto3,oneof"`
 }
 
+type ForJob_Lease struct {
+	Lease *JobLease `protobuf:"bytes,6,opt,name=lease,proto3,oneof"`
+}
+
 func (*ForJob_Welcome) isForJob_Body() {}
 
 func (*ForJob_Relay) isForJob_Body() {}
@@ -1370,6 +2226,8 @@ func (*ForJob_Left) isForJob_Body() {}
 func (*ForJob_Drain) isForJob_Body() {}
 
 func (*ForJob_Ask) isForJob_Body() {}
+
+func (*ForJob_Lease) isForJob_Body() {}
 
 // AskRunner hands an Ask to the runner of a job.
 type AskRunner struct {
@@ -1382,7 +2240,7 @@ type AskRunner struct {
 
 func (x *AskRunner) Reset() {
 	*x = AskRunner{}
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1394,7 +2252,7 @@ func (x *AskRunner) String() string {
 func (*AskRunner) ProtoMessage() {}
 
 func (x *AskRunner) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1407,7 +2265,7 @@ func (x *AskRunner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRunner.ProtoReflect.Descriptor instead.
 func (*AskRunner) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{17}
+	return file_cluster_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AskRunner) GetJob() string {
@@ -1451,7 +2309,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1463,7 +2321,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1476,7 +2334,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{18}
+	return file_cluster_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Commit) GetStep() uint64 {
@@ -1603,7 +2461,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +2473,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,7 +2486,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{19}
+	return file_cluster_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SubmitRequest) GetJob() string {
@@ -1695,7 +2553,7 @@ type UserProgram struct {
 
 func (x *UserProgram) Reset() {
 	*x = UserProgram{}
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +2565,7 @@ func (x *UserProgram) String() string {
 func (*UserProgram) ProtoMessage() {}
 
 func (x *UserProgram) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +2578,7 @@ func (x *UserProgram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserProgram.ProtoReflect.Descriptor instead.
 func (*UserProgram) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{20}
+	return file_cluster_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *UserProgram) GetSigned() []byte {
@@ -1760,7 +2618,7 @@ type ProgramRequest struct {
 
 func (x *ProgramRequest) Reset() {
 	*x = ProgramRequest{}
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1772,7 +2630,7 @@ func (x *ProgramRequest) String() string {
 func (*ProgramRequest) ProtoMessage() {}
 
 func (x *ProgramRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1785,7 +2643,7 @@ func (x *ProgramRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramRequest.ProtoReflect.Descriptor instead.
 func (*ProgramRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{21}
+	return file_cluster_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ProgramRequest) GetDigest() string {
@@ -1805,7 +2663,7 @@ type ProgramReply struct {
 
 func (x *ProgramReply) Reset() {
 	*x = ProgramReply{}
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1817,7 +2675,7 @@ func (x *ProgramReply) String() string {
 func (*ProgramReply) ProtoMessage() {}
 
 func (x *ProgramReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1830,7 +2688,7 @@ func (x *ProgramReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramReply.ProtoReflect.Descriptor instead.
 func (*ProgramReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{22}
+	return file_cluster_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ProgramReply) GetKnown() bool {
@@ -1858,7 +2716,7 @@ type ProgramPart struct {
 
 func (x *ProgramPart) Reset() {
 	*x = ProgramPart{}
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1870,7 +2728,7 @@ func (x *ProgramPart) String() string {
 func (*ProgramPart) ProtoMessage() {}
 
 func (x *ProgramPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1883,7 +2741,7 @@ func (x *ProgramPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramPart.ProtoReflect.Descriptor instead.
 func (*ProgramPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{23}
+	return file_cluster_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ProgramPart) GetDigest() string {
@@ -1908,7 +2766,7 @@ type UploadReply struct {
 
 func (x *UploadReply) Reset() {
 	*x = UploadReply{}
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1920,7 +2778,7 @@ func (x *UploadReply) String() string {
 func (*UploadReply) ProtoMessage() {}
 
 func (x *UploadReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1933,7 +2791,7 @@ func (x *UploadReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadReply.ProtoReflect.Descriptor instead.
 func (*UploadReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{24}
+	return file_cluster_proto_rawDescGZIP(), []int{40}
 }
 
 type SubmitReply struct {
@@ -1945,7 +2803,7 @@ type SubmitReply struct {
 
 func (x *SubmitReply) Reset() {
 	*x = SubmitReply{}
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1957,7 +2815,7 @@ func (x *SubmitReply) String() string {
 func (*SubmitReply) ProtoMessage() {}
 
 func (x *SubmitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1970,7 +2828,7 @@ func (x *SubmitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitReply.ProtoReflect.Descriptor instead.
 func (*SubmitReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{25}
+	return file_cluster_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SubmitReply) GetId() string {
@@ -1991,7 +2849,7 @@ type JobsRequest struct {
 
 func (x *JobsRequest) Reset() {
 	*x = JobsRequest{}
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2003,7 +2861,7 @@ func (x *JobsRequest) String() string {
 func (*JobsRequest) ProtoMessage() {}
 
 func (x *JobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2016,7 +2874,7 @@ func (x *JobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsRequest.ProtoReflect.Descriptor instead.
 func (*JobsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{26}
+	return file_cluster_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *JobsRequest) GetId() string {
@@ -2042,7 +2900,7 @@ type JobsReply struct {
 
 func (x *JobsReply) Reset() {
 	*x = JobsReply{}
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2054,7 +2912,7 @@ func (x *JobsReply) String() string {
 func (*JobsReply) ProtoMessage() {}
 
 func (x *JobsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2067,7 +2925,7 @@ func (x *JobsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsReply.ProtoReflect.Descriptor instead.
 func (*JobsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{27}
+	return file_cluster_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *JobsReply) GetJobs() []*JobInfo {
@@ -2104,7 +2962,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2116,7 +2974,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2129,7 +2987,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{28}
+	return file_cluster_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *JobInfo) GetId() string {
@@ -2258,7 +3116,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2270,7 +3128,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2283,7 +3141,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{29}
+	return file_cluster_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *WatchRequest) GetId() string {
@@ -2327,7 +3185,7 @@ type WatchReply struct {
 
 func (x *WatchReply) Reset() {
 	*x = WatchReply{}
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2339,7 +3197,7 @@ func (x *WatchReply) String() string {
 func (*WatchReply) ProtoMessage() {}
 
 func (x *WatchReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2352,7 +3210,7 @@ func (x *WatchReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchReply.ProtoReflect.Descriptor instead.
 func (*WatchReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{30}
+	return file_cluster_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *WatchReply) GetLog() []byte {
@@ -2385,7 +3243,7 @@ type DownloadRequest struct {
 
 func (x *DownloadRequest) Reset() {
 	*x = DownloadRequest{}
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2397,7 +3255,7 @@ func (x *DownloadRequest) String() string {
 func (*DownloadRequest) ProtoMessage() {}
 
 func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2410,7 +3268,7 @@ func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DownloadRequest.ProtoReflect.Descriptor instead.
 func (*DownloadRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{31}
+	return file_cluster_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DownloadRequest) GetId() string {
@@ -2430,7 +3288,7 @@ type FilePart struct {
 
 func (x *FilePart) Reset() {
 	*x = FilePart{}
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2442,7 +3300,7 @@ func (x *FilePart) String() string {
 func (*FilePart) ProtoMessage() {}
 
 func (x *FilePart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2455,7 +3313,7 @@ func (x *FilePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilePart.ProtoReflect.Descriptor instead.
 func (*FilePart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{32}
+	return file_cluster_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *FilePart) GetPath() string {
@@ -2485,7 +3343,7 @@ type EndRequest struct {
 
 func (x *EndRequest) Reset() {
 	*x = EndRequest{}
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +3355,7 @@ func (x *EndRequest) String() string {
 func (*EndRequest) ProtoMessage() {}
 
 func (x *EndRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +3368,7 @@ func (x *EndRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndRequest.ProtoReflect.Descriptor instead.
 func (*EndRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{33}
+	return file_cluster_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *EndRequest) GetJob() string {
@@ -2556,7 +3414,7 @@ type EndReply struct {
 
 func (x *EndReply) Reset() {
 	*x = EndReply{}
-	mi := &file_cluster_proto_msgTypes[34]
+	mi := &file_cluster_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2568,7 +3426,7 @@ func (x *EndReply) String() string {
 func (*EndReply) ProtoMessage() {}
 
 func (x *EndReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[34]
+	mi := &file_cluster_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2581,7 +3439,7 @@ func (x *EndReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReply.ProtoReflect.Descriptor instead.
 func (*EndReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{34}
+	return file_cluster_proto_rawDescGZIP(), []int{50}
 }
 
 type MadeFile struct {
@@ -2595,7 +3453,7 @@ type MadeFile struct {
 
 func (x *MadeFile) Reset() {
 	*x = MadeFile{}
-	mi := &file_cluster_proto_msgTypes[35]
+	mi := &file_cluster_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2607,7 +3465,7 @@ func (x *MadeFile) String() string {
 func (*MadeFile) ProtoMessage() {}
 
 func (x *MadeFile) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[35]
+	mi := &file_cluster_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2620,7 +3478,7 @@ func (x *MadeFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MadeFile.ProtoReflect.Descriptor instead.
 func (*MadeFile) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{35}
+	return file_cluster_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *MadeFile) GetPath() string {
@@ -2653,7 +3511,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_cluster_proto_msgTypes[36]
+	mi := &file_cluster_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2665,7 +3523,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[36]
+	mi := &file_cluster_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2678,7 +3536,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{36}
+	return file_cluster_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CancelRequest) GetId() string {
@@ -2696,7 +3554,7 @@ type CancelReply struct {
 
 func (x *CancelReply) Reset() {
 	*x = CancelReply{}
-	mi := &file_cluster_proto_msgTypes[37]
+	mi := &file_cluster_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2708,7 +3566,7 @@ func (x *CancelReply) String() string {
 func (*CancelReply) ProtoMessage() {}
 
 func (x *CancelReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[37]
+	mi := &file_cluster_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2721,7 +3579,7 @@ func (x *CancelReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelReply.ProtoReflect.Descriptor instead.
 func (*CancelReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{37}
+	return file_cluster_proto_rawDescGZIP(), []int{53}
 }
 
 type ResumeRequest struct {
@@ -2733,7 +3591,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_cluster_proto_msgTypes[38]
+	mi := &file_cluster_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2745,7 +3603,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[38]
+	mi := &file_cluster_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2758,7 +3616,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{38}
+	return file_cluster_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ResumeRequest) GetId() string {
@@ -2776,7 +3634,7 @@ type ResumeReply struct {
 
 func (x *ResumeReply) Reset() {
 	*x = ResumeReply{}
-	mi := &file_cluster_proto_msgTypes[39]
+	mi := &file_cluster_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2788,7 +3646,7 @@ func (x *ResumeReply) String() string {
 func (*ResumeReply) ProtoMessage() {}
 
 func (x *ResumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[39]
+	mi := &file_cluster_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2801,7 +3659,7 @@ func (x *ResumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeReply.ProtoReflect.Descriptor instead.
 func (*ResumeReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{39}
+	return file_cluster_proto_rawDescGZIP(), []int{55}
 }
 
 // Keep says which of the jobs that have ended stay; a limit below zero is none.
@@ -2816,7 +3674,7 @@ type Keep struct {
 
 func (x *Keep) Reset() {
 	*x = Keep{}
-	mi := &file_cluster_proto_msgTypes[40]
+	mi := &file_cluster_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2828,7 +3686,7 @@ func (x *Keep) String() string {
 func (*Keep) ProtoMessage() {}
 
 func (x *Keep) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[40]
+	mi := &file_cluster_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2841,7 +3699,7 @@ func (x *Keep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Keep.ProtoReflect.Descriptor instead.
 func (*Keep) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{40}
+	return file_cluster_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Keep) GetCount() int64 {
@@ -2875,7 +3733,7 @@ type PruneRequest struct {
 
 func (x *PruneRequest) Reset() {
 	*x = PruneRequest{}
-	mi := &file_cluster_proto_msgTypes[41]
+	mi := &file_cluster_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2887,7 +3745,7 @@ func (x *PruneRequest) String() string {
 func (*PruneRequest) ProtoMessage() {}
 
 func (x *PruneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[41]
+	mi := &file_cluster_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2900,7 +3758,7 @@ func (x *PruneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneRequest.ProtoReflect.Descriptor instead.
 func (*PruneRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{41}
+	return file_cluster_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *PruneRequest) GetKeep() *Keep {
@@ -2921,7 +3779,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_cluster_proto_msgTypes[42]
+	mi := &file_cluster_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2933,7 +3791,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[42]
+	mi := &file_cluster_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2946,7 +3804,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{42}
+	return file_cluster_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *InspectRequest) GetId() string {
@@ -2979,7 +3837,7 @@ type Inspection struct {
 
 func (x *Inspection) Reset() {
 	*x = Inspection{}
-	mi := &file_cluster_proto_msgTypes[43]
+	mi := &file_cluster_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2991,7 +3849,7 @@ func (x *Inspection) String() string {
 func (*Inspection) ProtoMessage() {}
 
 func (x *Inspection) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[43]
+	mi := &file_cluster_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3004,7 +3862,7 @@ func (x *Inspection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inspection.ProtoReflect.Descriptor instead.
 func (*Inspection) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{43}
+	return file_cluster_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Inspection) GetTicket() string {
@@ -3043,7 +3901,7 @@ type InspectedReply struct {
 
 func (x *InspectedReply) Reset() {
 	*x = InspectedReply{}
-	mi := &file_cluster_proto_msgTypes[44]
+	mi := &file_cluster_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3055,7 +3913,7 @@ func (x *InspectedReply) String() string {
 func (*InspectedReply) ProtoMessage() {}
 
 func (x *InspectedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[44]
+	mi := &file_cluster_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3068,7 +3926,7 @@ func (x *InspectedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectedReply.ProtoReflect.Descriptor instead.
 func (*InspectedReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{44}
+	return file_cluster_proto_rawDescGZIP(), []int{60}
 }
 
 type RemoveRequest struct {
@@ -3080,7 +3938,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_cluster_proto_msgTypes[45]
+	mi := &file_cluster_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3092,7 +3950,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[45]
+	mi := &file_cluster_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3105,7 +3963,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{45}
+	return file_cluster_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -3126,7 +3984,7 @@ type PruneReply struct {
 
 func (x *PruneReply) Reset() {
 	*x = PruneReply{}
-	mi := &file_cluster_proto_msgTypes[46]
+	mi := &file_cluster_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3138,7 +3996,7 @@ func (x *PruneReply) String() string {
 func (*PruneReply) ProtoMessage() {}
 
 func (x *PruneReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[46]
+	mi := &file_cluster_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3151,7 +4009,7 @@ func (x *PruneReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneReply.ProtoReflect.Descriptor instead.
 func (*PruneReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{46}
+	return file_cluster_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *PruneReply) GetJobs() []string {
@@ -3176,7 +4034,7 @@ type ExecutorsRequest struct {
 
 func (x *ExecutorsRequest) Reset() {
 	*x = ExecutorsRequest{}
-	mi := &file_cluster_proto_msgTypes[47]
+	mi := &file_cluster_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3188,7 +4046,7 @@ func (x *ExecutorsRequest) String() string {
 func (*ExecutorsRequest) ProtoMessage() {}
 
 func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[47]
+	mi := &file_cluster_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3201,7 +4059,7 @@ func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsRequest.ProtoReflect.Descriptor instead.
 func (*ExecutorsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{47}
+	return file_cluster_proto_rawDescGZIP(), []int{63}
 }
 
 type ExecutorsReply struct {
@@ -3213,7 +4071,7 @@ type ExecutorsReply struct {
 
 func (x *ExecutorsReply) Reset() {
 	*x = ExecutorsReply{}
-	mi := &file_cluster_proto_msgTypes[48]
+	mi := &file_cluster_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3225,7 +4083,7 @@ func (x *ExecutorsReply) String() string {
 func (*ExecutorsReply) ProtoMessage() {}
 
 func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[48]
+	mi := &file_cluster_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3238,7 +4096,7 @@ func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsReply.ProtoReflect.Descriptor instead.
 func (*ExecutorsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{48}
+	return file_cluster_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ExecutorsReply) GetExecutors() []*ExecutorInfo {
@@ -3266,7 +4124,7 @@ type ExecutorInfo struct {
 
 func (x *ExecutorInfo) Reset() {
 	*x = ExecutorInfo{}
-	mi := &file_cluster_proto_msgTypes[49]
+	mi := &file_cluster_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3278,7 +4136,7 @@ func (x *ExecutorInfo) String() string {
 func (*ExecutorInfo) ProtoMessage() {}
 
 func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[49]
+	mi := &file_cluster_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3291,7 +4149,7 @@ func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorInfo.ProtoReflect.Descriptor instead.
 func (*ExecutorInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{49}
+	return file_cluster_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ExecutorInfo) GetName() string {
@@ -3373,7 +4231,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_cluster_proto_msgTypes[50]
+	mi := &file_cluster_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3385,7 +4243,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[50]
+	mi := &file_cluster_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3398,7 +4256,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{50}
+	return file_cluster_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -3416,7 +4274,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_cluster_proto_msgTypes[51]
+	mi := &file_cluster_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3428,7 +4286,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[51]
+	mi := &file_cluster_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3441,7 +4299,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{51}
+	return file_cluster_proto_rawDescGZIP(), []int{67}
 }
 
 type BlockRequest struct {
@@ -3465,7 +4323,7 @@ type BlockRequest struct {
 
 func (x *BlockRequest) Reset() {
 	*x = BlockRequest{}
-	mi := &file_cluster_proto_msgTypes[52]
+	mi := &file_cluster_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3477,7 +4335,7 @@ func (x *BlockRequest) String() string {
 func (*BlockRequest) ProtoMessage() {}
 
 func (x *BlockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[52]
+	mi := &file_cluster_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3490,7 +4348,7 @@ func (x *BlockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRequest.ProtoReflect.Descriptor instead.
 func (*BlockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{52}
+	return file_cluster_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *BlockRequest) GetNode() uint32 {
@@ -3564,7 +4422,7 @@ type GiveReply struct {
 
 func (x *GiveReply) Reset() {
 	*x = GiveReply{}
-	mi := &file_cluster_proto_msgTypes[53]
+	mi := &file_cluster_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3576,7 +4434,7 @@ func (x *GiveReply) String() string {
 func (*GiveReply) ProtoMessage() {}
 
 func (x *GiveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[53]
+	mi := &file_cluster_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3589,7 +4447,7 @@ func (x *GiveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveReply.ProtoReflect.Descriptor instead.
 func (*GiveReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{53}
+	return file_cluster_proto_rawDescGZIP(), []int{69}
 }
 
 // BlockPart comes first; after it come raw pieces, as the raw codec has them.
@@ -3607,7 +4465,7 @@ type BlockPart struct {
 
 func (x *BlockPart) Reset() {
 	*x = BlockPart{}
-	mi := &file_cluster_proto_msgTypes[54]
+	mi := &file_cluster_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3619,7 +4477,7 @@ func (x *BlockPart) String() string {
 func (*BlockPart) ProtoMessage() {}
 
 func (x *BlockPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[54]
+	mi := &file_cluster_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3632,7 +4490,7 @@ func (x *BlockPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockPart.ProtoReflect.Descriptor instead.
 func (*BlockPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{54}
+	return file_cluster_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *BlockPart) GetMeta() []byte {
@@ -3671,7 +4529,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_cluster_proto_msgTypes[55]
+	mi := &file_cluster_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3683,7 +4541,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[55]
+	mi := &file_cluster_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3696,7 +4554,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{55}
+	return file_cluster_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *JoinRequest) GetSecret() string {
@@ -3730,7 +4588,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_cluster_proto_msgTypes[56]
+	mi := &file_cluster_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3742,7 +4600,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[56]
+	mi := &file_cluster_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3755,7 +4613,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{56}
+	return file_cluster_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *RenewRequest) GetRequest() []byte {
@@ -3770,14 +4628,16 @@ type Certified struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Chain []byte                 `protobuf:"bytes,1,opt,name=chain,proto3" json:"chain,omitempty"`
 	// The authorities to trust.
-	Roots         []byte `protobuf:"bytes,2,opt,name=roots,proto3" json:"roots,omitempty"`
+	Roots []byte `protobuf:"bytes,2,opt,name=roots,proto3" json:"roots,omitempty"`
+	// Of a driver: what it is made of.
+	Bundle        []byte `protobuf:"bytes,3,opt,name=bundle,proto3" json:"bundle,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Certified) Reset() {
 	*x = Certified{}
-	mi := &file_cluster_proto_msgTypes[57]
+	mi := &file_cluster_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3789,7 +4649,7 @@ func (x *Certified) String() string {
 func (*Certified) ProtoMessage() {}
 
 func (x *Certified) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[57]
+	mi := &file_cluster_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3802,7 +4662,7 @@ func (x *Certified) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certified.ProtoReflect.Descriptor instead.
 func (*Certified) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{57}
+	return file_cluster_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Certified) GetChain() []byte {
@@ -3815,6 +4675,13 @@ func (x *Certified) GetChain() []byte {
 func (x *Certified) GetRoots() []byte {
 	if x != nil {
 		return x.Roots
+	}
+	return nil
+}
+
+func (x *Certified) GetBundle() []byte {
+	if x != nil {
+		return x.Bundle
 	}
 	return nil
 }
@@ -3835,7 +4702,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_cluster_proto_msgTypes[58]
+	mi := &file_cluster_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3847,7 +4714,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[58]
+	mi := &file_cluster_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3860,7 +4727,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{58}
+	return file_cluster_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *CreateTokenRequest) GetRole() string {
@@ -3908,7 +4775,7 @@ type CreateTokenReply struct {
 
 func (x *CreateTokenReply) Reset() {
 	*x = CreateTokenReply{}
-	mi := &file_cluster_proto_msgTypes[59]
+	mi := &file_cluster_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3920,7 +4787,7 @@ func (x *CreateTokenReply) String() string {
 func (*CreateTokenReply) ProtoMessage() {}
 
 func (x *CreateTokenReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[59]
+	mi := &file_cluster_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3933,7 +4800,7 @@ func (x *CreateTokenReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenReply.ProtoReflect.Descriptor instead.
 func (*CreateTokenReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{59}
+	return file_cluster_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *CreateTokenReply) GetId() string {
@@ -3958,7 +4825,7 @@ type TokensRequest struct {
 
 func (x *TokensRequest) Reset() {
 	*x = TokensRequest{}
-	mi := &file_cluster_proto_msgTypes[60]
+	mi := &file_cluster_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3970,7 +4837,7 @@ func (x *TokensRequest) String() string {
 func (*TokensRequest) ProtoMessage() {}
 
 func (x *TokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[60]
+	mi := &file_cluster_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3983,7 +4850,7 @@ func (x *TokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokensRequest.ProtoReflect.Descriptor instead.
 func (*TokensRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{60}
+	return file_cluster_proto_rawDescGZIP(), []int{76}
 }
 
 type TokensReply struct {
@@ -3995,7 +4862,7 @@ type TokensReply struct {
 
 func (x *TokensReply) Reset() {
 	*x = TokensReply{}
-	mi := &file_cluster_proto_msgTypes[61]
+	mi := &file_cluster_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4007,7 +4874,7 @@ func (x *TokensReply) String() string {
 func (*TokensReply) ProtoMessage() {}
 
 func (x *TokensReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[61]
+	mi := &file_cluster_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4020,7 +4887,7 @@ func (x *TokensReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokensReply.ProtoReflect.Descriptor instead.
 func (*TokensReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{61}
+	return file_cluster_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *TokensReply) GetTokens() []*TokenInfo {
@@ -4047,7 +4914,7 @@ type TokenInfo struct {
 
 func (x *TokenInfo) Reset() {
 	*x = TokenInfo{}
-	mi := &file_cluster_proto_msgTypes[62]
+	mi := &file_cluster_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4059,7 +4926,7 @@ func (x *TokenInfo) String() string {
 func (*TokenInfo) ProtoMessage() {}
 
 func (x *TokenInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[62]
+	mi := &file_cluster_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4072,7 +4939,7 @@ func (x *TokenInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenInfo.ProtoReflect.Descriptor instead.
 func (*TokenInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{62}
+	return file_cluster_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *TokenInfo) GetId() string {
@@ -4133,7 +5000,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_cluster_proto_msgTypes[63]
+	mi := &file_cluster_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4145,7 +5012,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[63]
+	mi := &file_cluster_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4158,7 +5025,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{63}
+	return file_cluster_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *RevokeTokenRequest) GetId() string {
@@ -4176,7 +5043,7 @@ type RevokeTokenReply struct {
 
 func (x *RevokeTokenReply) Reset() {
 	*x = RevokeTokenReply{}
-	mi := &file_cluster_proto_msgTypes[64]
+	mi := &file_cluster_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4188,7 +5055,7 @@ func (x *RevokeTokenReply) String() string {
 func (*RevokeTokenReply) ProtoMessage() {}
 
 func (x *RevokeTokenReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[64]
+	mi := &file_cluster_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4201,7 +5068,7 @@ func (x *RevokeTokenReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenReply.ProtoReflect.Descriptor instead.
 func (*RevokeTokenReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{64}
+	return file_cluster_proto_rawDescGZIP(), []int{80}
 }
 
 type CertificatesRequest struct {
@@ -4212,7 +5079,7 @@ type CertificatesRequest struct {
 
 func (x *CertificatesRequest) Reset() {
 	*x = CertificatesRequest{}
-	mi := &file_cluster_proto_msgTypes[65]
+	mi := &file_cluster_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4224,7 +5091,7 @@ func (x *CertificatesRequest) String() string {
 func (*CertificatesRequest) ProtoMessage() {}
 
 func (x *CertificatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[65]
+	mi := &file_cluster_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4237,7 +5104,7 @@ func (x *CertificatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificatesRequest.ProtoReflect.Descriptor instead.
 func (*CertificatesRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{65}
+	return file_cluster_proto_rawDescGZIP(), []int{81}
 }
 
 type CertificatesReply struct {
@@ -4249,7 +5116,7 @@ type CertificatesReply struct {
 
 func (x *CertificatesReply) Reset() {
 	*x = CertificatesReply{}
-	mi := &file_cluster_proto_msgTypes[66]
+	mi := &file_cluster_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4261,7 +5128,7 @@ func (x *CertificatesReply) String() string {
 func (*CertificatesReply) ProtoMessage() {}
 
 func (x *CertificatesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[66]
+	mi := &file_cluster_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4274,7 +5141,7 @@ func (x *CertificatesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificatesReply.ProtoReflect.Descriptor instead.
 func (*CertificatesReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{66}
+	return file_cluster_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *CertificatesReply) GetCertificates() []*CertificateInfo {
@@ -4299,7 +5166,7 @@ type CertificateInfo struct {
 
 func (x *CertificateInfo) Reset() {
 	*x = CertificateInfo{}
-	mi := &file_cluster_proto_msgTypes[67]
+	mi := &file_cluster_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4311,7 +5178,7 @@ func (x *CertificateInfo) String() string {
 func (*CertificateInfo) ProtoMessage() {}
 
 func (x *CertificateInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[67]
+	mi := &file_cluster_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4324,7 +5191,7 @@ func (x *CertificateInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateInfo.ProtoReflect.Descriptor instead.
 func (*CertificateInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{67}
+	return file_cluster_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *CertificateInfo) GetSerial() string {
@@ -4372,7 +5239,7 @@ type RevokeCertificateRequest struct {
 
 func (x *RevokeCertificateRequest) Reset() {
 	*x = RevokeCertificateRequest{}
-	mi := &file_cluster_proto_msgTypes[68]
+	mi := &file_cluster_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4384,7 +5251,7 @@ func (x *RevokeCertificateRequest) String() string {
 func (*RevokeCertificateRequest) ProtoMessage() {}
 
 func (x *RevokeCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[68]
+	mi := &file_cluster_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4397,7 +5264,7 @@ func (x *RevokeCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeCertificateRequest.ProtoReflect.Descriptor instead.
 func (*RevokeCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{68}
+	return file_cluster_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *RevokeCertificateRequest) GetWhich() string {
@@ -4416,7 +5283,7 @@ type RevokeCertificateReply struct {
 
 func (x *RevokeCertificateReply) Reset() {
 	*x = RevokeCertificateReply{}
-	mi := &file_cluster_proto_msgTypes[69]
+	mi := &file_cluster_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4428,7 +5295,7 @@ func (x *RevokeCertificateReply) String() string {
 func (*RevokeCertificateReply) ProtoMessage() {}
 
 func (x *RevokeCertificateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[69]
+	mi := &file_cluster_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4441,7 +5308,7 @@ func (x *RevokeCertificateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeCertificateReply.ProtoReflect.Descriptor instead.
 func (*RevokeCertificateReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{69}
+	return file_cluster_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *RevokeCertificateReply) GetRevoked() []*CertificateInfo {
@@ -4463,7 +5330,7 @@ type ChangeAuthorityRequest struct {
 
 func (x *ChangeAuthorityRequest) Reset() {
 	*x = ChangeAuthorityRequest{}
-	mi := &file_cluster_proto_msgTypes[70]
+	mi := &file_cluster_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4475,7 +5342,7 @@ func (x *ChangeAuthorityRequest) String() string {
 func (*ChangeAuthorityRequest) ProtoMessage() {}
 
 func (x *ChangeAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[70]
+	mi := &file_cluster_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4488,7 +5355,7 @@ func (x *ChangeAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*ChangeAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{70}
+	return file_cluster_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ChangeAuthorityRequest) GetRetire() bool {
@@ -4515,7 +5382,7 @@ type ChangeAuthorityReply struct {
 
 func (x *ChangeAuthorityReply) Reset() {
 	*x = ChangeAuthorityReply{}
-	mi := &file_cluster_proto_msgTypes[71]
+	mi := &file_cluster_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4527,7 +5394,7 @@ func (x *ChangeAuthorityReply) String() string {
 func (*ChangeAuthorityReply) ProtoMessage() {}
 
 func (x *ChangeAuthorityReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[71]
+	mi := &file_cluster_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4540,7 +5407,7 @@ func (x *ChangeAuthorityReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAuthorityReply.ProtoReflect.Descriptor instead.
 func (*ChangeAuthorityReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{71}
+	return file_cluster_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ChangeAuthorityReply) GetAuthorities() []string {
@@ -4554,26 +5421,73 @@ var File_cluster_proto protoreflect.FileDescriptor
 
 const file_cluster_proto_rawDesc = "" +
 	"\n" +
-	"\rcluster.proto\x12\vvolley.wire\x1a\fvolley.proto\"\xf8\x01\n" +
+	"\rcluster.proto\x12\vvolley.wire\x1a\fvolley.proto\"\x10\n" +
+	"\x0eDriversRequest\"A\n" +
+	"\fDriversReply\x121\n" +
+	"\adrivers\x18\x01 \x03(\v2\x17.volley.wire.DriverInfoR\adrivers\"x\n" +
+	"\n" +
+	"DriverInfo\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\tR\aversion\x12\x10\n" +
+	"\x03why\x18\x05 \x01(\tR\x03why\"%\n" +
+	"\x13RemoveDriverRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x13\n" +
+	"\x11RemoveDriverReply\"<\n" +
+	"\fEnrolRequest\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x12\n" +
+	"\x04anew\x18\x02 \x01(\bR\x04anew\"\f\n" +
+	"\n" +
+	"EnrolReply\"\x11\n" +
+	"\x0fSnapshotRequest\"\x1f\n" +
+	"\vAuthorities\x12\x10\n" +
+	"\x03all\x18\x01 \x01(\fR\x03all\"\x1f\n" +
+	"\vHaveRequest\x12\x10\n" +
+	"\x03dir\x18\x01 \x01(\tR\x03dir\"7\n" +
+	"\tHaveReply\x12*\n" +
+	"\x05files\x18\x01 \x03(\v2\x14.volley.wire.HadFileR\x05files\"I\n" +
+	"\aHadFile\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x04R\x04size\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\fR\x06sha256\"\x8e\x01\n" +
+	"\n" +
+	"FileChange\x12\x12\n" +
+	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
+	"\x05begin\x18\x03 \x01(\bR\x05begin\x12\x16\n" +
+	"\x06offset\x18\x04 \x01(\x04R\x06offset\x12\x12\n" +
+	"\x04data\x18\x05 \x01(\fR\x04data\x12\x16\n" +
+	"\x06remove\x18\x06 \x01(\bR\x06remove\"\v\n" +
+	"\tKeepReply\"\"\n" +
+	"\fBringRequest\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"\x8c\x02\n" +
 	"\x05Hello\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
 	"\x05slots\x18\x03 \x01(\rR\x05slots\x126\n" +
 	"\x06labels\x18\x04 \x03(\v2\x1e.volley.wire.Hello.LabelsEntryR\x06labels\x12 \n" +
 	"\vincarnation\x18\x05 \x01(\tR\vincarnation\x12\x16\n" +
-	"\x06direct\x18\x06 \x01(\tR\x06direct\x1a9\n" +
+	"\x06direct\x18\x06 \x01(\tR\x06direct\x12\x12\n" +
+	"\x04term\x18\a \x01(\x04R\x04term\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"@\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"o\n" +
 	"\aWelcome\x12\x1c\n" +
 	"\texecutors\x18\x01 \x01(\rR\texecutors\x12\x17\n" +
-	"\abeat_ns\x18\x02 \x01(\x04R\x06beatNs\"\x88\x01\n" +
+	"\abeat_ns\x18\x02 \x01(\x04R\x06beatNs\x12\x12\n" +
+	"\x04term\x18\x03 \x01(\x04R\x04term\x12\x19\n" +
+	"\blease_ns\x18\x04 \x01(\x04R\aleaseNs\">\n" +
+	"\bJobLease\x12\x17\n" +
+	"\asent_ns\x18\x01 \x01(\x04R\x06sentNs\x12\x19\n" +
+	"\blasts_ns\x18\x02 \x01(\x04R\alastsNs\"\xa1\x01\n" +
 	"\x04Beat\x12\x16\n" +
 	"\x06splits\x18\x01 \x01(\x04R\x06splits\x12&\n" +
 	"\x0frows_per_second\x18\x02 \x01(\x01R\rrowsPerSecond\x12\x16\n" +
 	"\x06memory\x18\x03 \x01(\x04R\x06memory\x12\x12\n" +
 	"\x04disk\x18\x04 \x01(\x04R\x04disk\x12\x14\n" +
-	"\x05unfit\x18\x05 \x01(\tR\x05unfit\"\xf3\x01\n" +
+	"\x05unfit\x18\x05 \x01(\tR\x05unfit\x12\x17\n" +
+	"\asent_ns\x18\x06 \x01(\x04R\x06sentNs\"\x95\x02\n" +
 	"\aOpenJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12\x14\n" +
@@ -4583,7 +5497,9 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06direct\x18\x06 \x01(\tR\x06direct\x122\n" +
 	"\aprogram\x18\a \x01(\v2\x18.volley.wire.UserProgramR\aprogram\x12\x16\n" +
 	"\x06runner\x18\b \x01(\x04R\x06runner\x12\x1a\n" +
-	"\bidentity\x18\t \x01(\fR\bidentity\"F\n" +
+	"\bidentity\x18\t \x01(\fR\bidentity\x12 \n" +
+	"\vincarnation\x18\n" +
+	" \x01(\tR\vincarnation\"F\n" +
 	"\bCloseJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12\x16\n" +
@@ -4603,7 +5519,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x1a\n" +
 	"\bexecutor\x18\x03 \x01(\tR\bexecutor\"\v\n" +
-	"\tLogsReply\"\xda\x02\n" +
+	"\tLogsReply\"\x83\x03\n" +
 	"\vForExecutor\x120\n" +
 	"\awelcome\x18\x01 \x01(\v2\x14.volley.wire.WelcomeH\x00R\awelcome\x12*\n" +
 	"\x04open\x18\x02 \x01(\v2\x14.volley.wire.OpenJobH\x00R\x04open\x12*\n" +
@@ -4611,7 +5527,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\x05close\x18\x04 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x05close\x120\n" +
 	"\agoodbye\x18\x05 \x01(\v2\x14.volley.wire.GoodbyeH\x00R\agoodbye\x12,\n" +
 	"\x05renew\x18\x06 \x01(\v2\x14.volley.wire.RenewalH\x00R\x05renew\x12*\n" +
-	"\x03ask\x18\a \x01(\v2\x16.volley.wire.AskRunnerH\x00R\x03askB\x06\n" +
+	"\x03ask\x18\a \x01(\v2\x16.volley.wire.AskRunnerH\x00R\x03ask\x12'\n" +
+	"\x04beat\x18\b \x01(\v2\x11.volley.wire.BeatH\x00R\x04beatB\x06\n" +
 	"\x04body\"\t\n" +
 	"\aGoodbye\"\t\n" +
 	"\aRenewal\"\xe2\x02\n" +
@@ -4628,13 +5545,14 @@ const file_cluster_proto_rawDesc = "" +
 	"\x04what\x18\x01 \x01(\tR\x04what\"9\n" +
 	"\tExclusion\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x10\n" +
-	"\x03why\x18\x02 \x01(\tR\x03why\"\xf4\x01\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\"\xa3\x02\n" +
 	"\x06ForJob\x120\n" +
 	"\awelcome\x18\x01 \x01(\v2\x14.volley.wire.WelcomeH\x00R\awelcome\x12*\n" +
 	"\x05relay\x18\x02 \x01(\v2\x12.volley.wire.RelayH\x00R\x05relay\x12+\n" +
 	"\x04left\x18\x03 \x01(\v2\x15.volley.wire.CloseJobH\x00R\x04left\x121\n" +
 	"\x05drain\x18\x04 \x01(\v2\x19.volley.wire.DrainRequestH\x00R\x05drain\x12$\n" +
-	"\x03ask\x18\x05 \x01(\v2\x10.volley.wire.AskH\x00R\x03askB\x06\n" +
+	"\x03ask\x18\x05 \x01(\v2\x10.volley.wire.AskH\x00R\x03ask\x12-\n" +
+	"\x05lease\x18\x06 \x01(\v2\x15.volley.wire.JobLeaseH\x00R\x05leaseB\x06\n" +
 	"\x04body\"A\n" +
 	"\tAskRunner\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\"\n" +
@@ -4806,10 +5724,11 @@ const file_cluster_proto_rawDesc = "" +
 	"\arequest\x18\x02 \x01(\fR\arequest\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\"(\n" +
 	"\fRenewRequest\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\fR\arequest\"7\n" +
+	"\arequest\x18\x01 \x01(\fR\arequest\"O\n" +
 	"\tCertified\x12\x14\n" +
 	"\x05chain\x18\x01 \x01(\fR\x05chain\x12\x14\n" +
-	"\x05roots\x18\x02 \x01(\fR\x05roots\"}\n" +
+	"\x05roots\x18\x02 \x01(\fR\x05roots\x12\x16\n" +
+	"\x06bundle\x18\x03 \x01(\fR\x06bundle\"}\n" +
 	"\x12CreateTokenRequest\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x15\n" +
 	"\x06ttl_ns\x18\x02 \x01(\x03R\x05ttlNs\x12\x12\n" +
@@ -4851,7 +5770,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06retire\x18\x01 \x01(\bR\x06retire\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\"8\n" +
 	"\x14ChangeAuthorityReply\x12 \n" +
-	"\vauthorities\x18\x01 \x03(\tR\vauthorities2\xa5\x0e\n" +
+	"\vauthorities\x18\x01 \x03(\tR\vauthorities2\xba\x10\n" +
 	"\aCluster\x12@\n" +
 	"\x05Serve\x12\x19.volley.wire.FromExecutor\x1a\x18.volley.wire.ForExecutor(\x010\x01\x128\n" +
 	"\x04Logs\x12\x16.volley.wire.RunnerLog\x1a\x16.volley.wire.LogsReply(\x01\x125\n" +
@@ -4879,10 +5798,19 @@ const file_cluster_proto_rawDesc = "" +
 	"\vRevokeToken\x12\x1f.volley.wire.RevokeTokenRequest\x1a\x1d.volley.wire.RevokeTokenReply\x12P\n" +
 	"\fCertificates\x12 .volley.wire.CertificatesRequest\x1a\x1e.volley.wire.CertificatesReply\x12_\n" +
 	"\x11RevokeCertificate\x12%.volley.wire.RevokeCertificateRequest\x1a#.volley.wire.RevokeCertificateReply\x12Y\n" +
-	"\x0fChangeAuthority\x12#.volley.wire.ChangeAuthorityRequest\x1a!.volley.wire.ChangeAuthorityReply2\x80\x01\n" +
+	"\x0fChangeAuthority\x12#.volley.wire.ChangeAuthorityRequest\x1a!.volley.wire.ChangeAuthorityReply\x12A\n" +
+	"\aDrivers\x12\x1b.volley.wire.DriversRequest\x1a\x19.volley.wire.DriversReply\x12P\n" +
+	"\fRemoveDriver\x12 .volley.wire.RemoveDriverRequest\x1a\x1e.volley.wire.RemoveDriverReply\x12;\n" +
+	"\x05Enrol\x12\x19.volley.wire.EnrolRequest\x1a\x17.volley.wire.EnrolReply\x12A\n" +
+	"\bSnapshot\x12\x1c.volley.wire.SnapshotRequest\x1a\x15.volley.wire.FilePart0\x012\x80\x01\n" +
 	"\x06Blocks\x12<\n" +
 	"\x05Fetch\x12\x19.volley.wire.BlockRequest\x1a\x16.volley.wire.BlockPart0\x01\x128\n" +
-	"\x04Give\x12\x16.volley.wire.BlockPart\x1a\x16.volley.wire.GiveReply(\x012=\n" +
+	"\x04Give\x12\x16.volley.wire.BlockPart\x1a\x16.volley.wire.GiveReply(\x012\xf6\x01\n" +
+	"\x05Files\x128\n" +
+	"\x04Have\x12\x18.volley.wire.HaveRequest\x1a\x16.volley.wire.HaveReply\x129\n" +
+	"\x04Keep\x12\x17.volley.wire.FileChange\x1a\x16.volley.wire.KeepReply(\x01\x12;\n" +
+	"\x05Bring\x12\x19.volley.wire.BringRequest\x1a\x15.volley.wire.FilePart0\x01\x12;\n" +
+	"\x05Agree\x12\x18.volley.wire.Authorities\x1a\x18.volley.wire.Authorities2=\n" +
 	"\x06Direct\x123\n" +
 	"\x05Carry\x12\x12.volley.wire.Hello\x1a\x12.volley.wire.Hello(\x010\x01B/Z-github.com/volley-engine/volley/internal/wireb\x06proto3"
 
@@ -4898,188 +5826,224 @@ func file_cluster_proto_rawDescGZIP() []byte {
 	return file_cluster_proto_rawDescData
 }
 
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 90)
 var file_cluster_proto_goTypes = []any{
-	(*Hello)(nil),                    // 0: volley.wire.Hello
-	(*Welcome)(nil),                  // 1: volley.wire.Welcome
-	(*Beat)(nil),                     // 2: volley.wire.Beat
-	(*OpenJob)(nil),                  // 3: volley.wire.OpenJob
-	(*CloseJob)(nil),                 // 4: volley.wire.CloseJob
-	(*Relay)(nil),                    // 5: volley.wire.Relay
-	(*FromExecutor)(nil),             // 6: volley.wire.FromExecutor
-	(*Leaving)(nil),                  // 7: volley.wire.Leaving
-	(*RunnerLog)(nil),                // 8: volley.wire.RunnerLog
-	(*LogsReply)(nil),                // 9: volley.wire.LogsReply
-	(*ForExecutor)(nil),              // 10: volley.wire.ForExecutor
-	(*Goodbye)(nil),                  // 11: volley.wire.Goodbye
-	(*Renewal)(nil),                  // 12: volley.wire.Renewal
-	(*FromJob)(nil),                  // 13: volley.wire.FromJob
-	(*Trouble)(nil),                  // 14: volley.wire.Trouble
-	(*Exclusion)(nil),                // 15: volley.wire.Exclusion
-	(*ForJob)(nil),                   // 16: volley.wire.ForJob
-	(*AskRunner)(nil),                // 17: volley.wire.AskRunner
-	(*Commit)(nil),                   // 18: volley.wire.Commit
-	(*SubmitRequest)(nil),            // 19: volley.wire.SubmitRequest
-	(*UserProgram)(nil),              // 20: volley.wire.UserProgram
-	(*ProgramRequest)(nil),           // 21: volley.wire.ProgramRequest
-	(*ProgramReply)(nil),             // 22: volley.wire.ProgramReply
-	(*ProgramPart)(nil),              // 23: volley.wire.ProgramPart
-	(*UploadReply)(nil),              // 24: volley.wire.UploadReply
-	(*SubmitReply)(nil),              // 25: volley.wire.SubmitReply
-	(*JobsRequest)(nil),              // 26: volley.wire.JobsRequest
-	(*JobsReply)(nil),                // 27: volley.wire.JobsReply
-	(*JobInfo)(nil),                  // 28: volley.wire.JobInfo
-	(*WatchRequest)(nil),             // 29: volley.wire.WatchRequest
-	(*WatchReply)(nil),               // 30: volley.wire.WatchReply
-	(*DownloadRequest)(nil),          // 31: volley.wire.DownloadRequest
-	(*FilePart)(nil),                 // 32: volley.wire.FilePart
-	(*EndRequest)(nil),               // 33: volley.wire.EndRequest
-	(*EndReply)(nil),                 // 34: volley.wire.EndReply
-	(*MadeFile)(nil),                 // 35: volley.wire.MadeFile
-	(*CancelRequest)(nil),            // 36: volley.wire.CancelRequest
-	(*CancelReply)(nil),              // 37: volley.wire.CancelReply
-	(*ResumeRequest)(nil),            // 38: volley.wire.ResumeRequest
-	(*ResumeReply)(nil),              // 39: volley.wire.ResumeReply
-	(*Keep)(nil),                     // 40: volley.wire.Keep
-	(*PruneRequest)(nil),             // 41: volley.wire.PruneRequest
-	(*InspectRequest)(nil),           // 42: volley.wire.InspectRequest
-	(*Inspection)(nil),               // 43: volley.wire.Inspection
-	(*InspectedReply)(nil),           // 44: volley.wire.InspectedReply
-	(*RemoveRequest)(nil),            // 45: volley.wire.RemoveRequest
-	(*PruneReply)(nil),               // 46: volley.wire.PruneReply
-	(*ExecutorsRequest)(nil),         // 47: volley.wire.ExecutorsRequest
-	(*ExecutorsReply)(nil),           // 48: volley.wire.ExecutorsReply
-	(*ExecutorInfo)(nil),             // 49: volley.wire.ExecutorInfo
-	(*DrainRequest)(nil),             // 50: volley.wire.DrainRequest
-	(*DrainReply)(nil),               // 51: volley.wire.DrainReply
-	(*BlockRequest)(nil),             // 52: volley.wire.BlockRequest
-	(*GiveReply)(nil),                // 53: volley.wire.GiveReply
-	(*BlockPart)(nil),                // 54: volley.wire.BlockPart
-	(*JoinRequest)(nil),              // 55: volley.wire.JoinRequest
-	(*RenewRequest)(nil),             // 56: volley.wire.RenewRequest
-	(*Certified)(nil),                // 57: volley.wire.Certified
-	(*CreateTokenRequest)(nil),       // 58: volley.wire.CreateTokenRequest
-	(*CreateTokenReply)(nil),         // 59: volley.wire.CreateTokenReply
-	(*TokensRequest)(nil),            // 60: volley.wire.TokensRequest
-	(*TokensReply)(nil),              // 61: volley.wire.TokensReply
-	(*TokenInfo)(nil),                // 62: volley.wire.TokenInfo
-	(*RevokeTokenRequest)(nil),       // 63: volley.wire.RevokeTokenRequest
-	(*RevokeTokenReply)(nil),         // 64: volley.wire.RevokeTokenReply
-	(*CertificatesRequest)(nil),      // 65: volley.wire.CertificatesRequest
-	(*CertificatesReply)(nil),        // 66: volley.wire.CertificatesReply
-	(*CertificateInfo)(nil),          // 67: volley.wire.CertificateInfo
-	(*RevokeCertificateRequest)(nil), // 68: volley.wire.RevokeCertificateRequest
-	(*RevokeCertificateReply)(nil),   // 69: volley.wire.RevokeCertificateReply
-	(*ChangeAuthorityRequest)(nil),   // 70: volley.wire.ChangeAuthorityRequest
-	(*ChangeAuthorityReply)(nil),     // 71: volley.wire.ChangeAuthorityReply
-	nil,                              // 72: volley.wire.Hello.LabelsEntry
-	nil,                              // 73: volley.wire.ExecutorInfo.LabelsEntry
-	(*Ask)(nil),                      // 74: volley.wire.Ask
+	(*DriversRequest)(nil),           // 0: volley.wire.DriversRequest
+	(*DriversReply)(nil),             // 1: volley.wire.DriversReply
+	(*DriverInfo)(nil),               // 2: volley.wire.DriverInfo
+	(*RemoveDriverRequest)(nil),      // 3: volley.wire.RemoveDriverRequest
+	(*RemoveDriverReply)(nil),        // 4: volley.wire.RemoveDriverReply
+	(*EnrolRequest)(nil),             // 5: volley.wire.EnrolRequest
+	(*EnrolReply)(nil),               // 6: volley.wire.EnrolReply
+	(*SnapshotRequest)(nil),          // 7: volley.wire.SnapshotRequest
+	(*Authorities)(nil),              // 8: volley.wire.Authorities
+	(*HaveRequest)(nil),              // 9: volley.wire.HaveRequest
+	(*HaveReply)(nil),                // 10: volley.wire.HaveReply
+	(*HadFile)(nil),                  // 11: volley.wire.HadFile
+	(*FileChange)(nil),               // 12: volley.wire.FileChange
+	(*KeepReply)(nil),                // 13: volley.wire.KeepReply
+	(*BringRequest)(nil),             // 14: volley.wire.BringRequest
+	(*Hello)(nil),                    // 15: volley.wire.Hello
+	(*Welcome)(nil),                  // 16: volley.wire.Welcome
+	(*JobLease)(nil),                 // 17: volley.wire.JobLease
+	(*Beat)(nil),                     // 18: volley.wire.Beat
+	(*OpenJob)(nil),                  // 19: volley.wire.OpenJob
+	(*CloseJob)(nil),                 // 20: volley.wire.CloseJob
+	(*Relay)(nil),                    // 21: volley.wire.Relay
+	(*FromExecutor)(nil),             // 22: volley.wire.FromExecutor
+	(*Leaving)(nil),                  // 23: volley.wire.Leaving
+	(*RunnerLog)(nil),                // 24: volley.wire.RunnerLog
+	(*LogsReply)(nil),                // 25: volley.wire.LogsReply
+	(*ForExecutor)(nil),              // 26: volley.wire.ForExecutor
+	(*Goodbye)(nil),                  // 27: volley.wire.Goodbye
+	(*Renewal)(nil),                  // 28: volley.wire.Renewal
+	(*FromJob)(nil),                  // 29: volley.wire.FromJob
+	(*Trouble)(nil),                  // 30: volley.wire.Trouble
+	(*Exclusion)(nil),                // 31: volley.wire.Exclusion
+	(*ForJob)(nil),                   // 32: volley.wire.ForJob
+	(*AskRunner)(nil),                // 33: volley.wire.AskRunner
+	(*Commit)(nil),                   // 34: volley.wire.Commit
+	(*SubmitRequest)(nil),            // 35: volley.wire.SubmitRequest
+	(*UserProgram)(nil),              // 36: volley.wire.UserProgram
+	(*ProgramRequest)(nil),           // 37: volley.wire.ProgramRequest
+	(*ProgramReply)(nil),             // 38: volley.wire.ProgramReply
+	(*ProgramPart)(nil),              // 39: volley.wire.ProgramPart
+	(*UploadReply)(nil),              // 40: volley.wire.UploadReply
+	(*SubmitReply)(nil),              // 41: volley.wire.SubmitReply
+	(*JobsRequest)(nil),              // 42: volley.wire.JobsRequest
+	(*JobsReply)(nil),                // 43: volley.wire.JobsReply
+	(*JobInfo)(nil),                  // 44: volley.wire.JobInfo
+	(*WatchRequest)(nil),             // 45: volley.wire.WatchRequest
+	(*WatchReply)(nil),               // 46: volley.wire.WatchReply
+	(*DownloadRequest)(nil),          // 47: volley.wire.DownloadRequest
+	(*FilePart)(nil),                 // 48: volley.wire.FilePart
+	(*EndRequest)(nil),               // 49: volley.wire.EndRequest
+	(*EndReply)(nil),                 // 50: volley.wire.EndReply
+	(*MadeFile)(nil),                 // 51: volley.wire.MadeFile
+	(*CancelRequest)(nil),            // 52: volley.wire.CancelRequest
+	(*CancelReply)(nil),              // 53: volley.wire.CancelReply
+	(*ResumeRequest)(nil),            // 54: volley.wire.ResumeRequest
+	(*ResumeReply)(nil),              // 55: volley.wire.ResumeReply
+	(*Keep)(nil),                     // 56: volley.wire.Keep
+	(*PruneRequest)(nil),             // 57: volley.wire.PruneRequest
+	(*InspectRequest)(nil),           // 58: volley.wire.InspectRequest
+	(*Inspection)(nil),               // 59: volley.wire.Inspection
+	(*InspectedReply)(nil),           // 60: volley.wire.InspectedReply
+	(*RemoveRequest)(nil),            // 61: volley.wire.RemoveRequest
+	(*PruneReply)(nil),               // 62: volley.wire.PruneReply
+	(*ExecutorsRequest)(nil),         // 63: volley.wire.ExecutorsRequest
+	(*ExecutorsReply)(nil),           // 64: volley.wire.ExecutorsReply
+	(*ExecutorInfo)(nil),             // 65: volley.wire.ExecutorInfo
+	(*DrainRequest)(nil),             // 66: volley.wire.DrainRequest
+	(*DrainReply)(nil),               // 67: volley.wire.DrainReply
+	(*BlockRequest)(nil),             // 68: volley.wire.BlockRequest
+	(*GiveReply)(nil),                // 69: volley.wire.GiveReply
+	(*BlockPart)(nil),                // 70: volley.wire.BlockPart
+	(*JoinRequest)(nil),              // 71: volley.wire.JoinRequest
+	(*RenewRequest)(nil),             // 72: volley.wire.RenewRequest
+	(*Certified)(nil),                // 73: volley.wire.Certified
+	(*CreateTokenRequest)(nil),       // 74: volley.wire.CreateTokenRequest
+	(*CreateTokenReply)(nil),         // 75: volley.wire.CreateTokenReply
+	(*TokensRequest)(nil),            // 76: volley.wire.TokensRequest
+	(*TokensReply)(nil),              // 77: volley.wire.TokensReply
+	(*TokenInfo)(nil),                // 78: volley.wire.TokenInfo
+	(*RevokeTokenRequest)(nil),       // 79: volley.wire.RevokeTokenRequest
+	(*RevokeTokenReply)(nil),         // 80: volley.wire.RevokeTokenReply
+	(*CertificatesRequest)(nil),      // 81: volley.wire.CertificatesRequest
+	(*CertificatesReply)(nil),        // 82: volley.wire.CertificatesReply
+	(*CertificateInfo)(nil),          // 83: volley.wire.CertificateInfo
+	(*RevokeCertificateRequest)(nil), // 84: volley.wire.RevokeCertificateRequest
+	(*RevokeCertificateReply)(nil),   // 85: volley.wire.RevokeCertificateReply
+	(*ChangeAuthorityRequest)(nil),   // 86: volley.wire.ChangeAuthorityRequest
+	(*ChangeAuthorityReply)(nil),     // 87: volley.wire.ChangeAuthorityReply
+	nil,                              // 88: volley.wire.Hello.LabelsEntry
+	nil,                              // 89: volley.wire.ExecutorInfo.LabelsEntry
+	(*Ask)(nil),                      // 90: volley.wire.Ask
 }
 var file_cluster_proto_depIdxs = []int32{
-	72, // 0: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
-	20, // 1: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
-	0,  // 2: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
-	2,  // 3: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
-	5,  // 4: volley.wire.FromExecutor.relay:type_name -> volley.wire.Relay
-	4,  // 5: volley.wire.FromExecutor.closed:type_name -> volley.wire.CloseJob
-	7,  // 6: volley.wire.FromExecutor.leaving:type_name -> volley.wire.Leaving
-	1,  // 7: volley.wire.ForExecutor.welcome:type_name -> volley.wire.Welcome
-	3,  // 8: volley.wire.ForExecutor.open:type_name -> volley.wire.OpenJob
-	5,  // 9: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
-	4,  // 10: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
-	11, // 11: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
-	12, // 12: volley.wire.ForExecutor.renew:type_name -> volley.wire.Renewal
-	17, // 13: volley.wire.ForExecutor.ask:type_name -> volley.wire.AskRunner
-	0,  // 14: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
-	5,  // 15: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
-	18, // 16: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
-	50, // 17: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
-	2,  // 18: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
-	15, // 19: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
-	14, // 20: volley.wire.FromJob.trouble:type_name -> volley.wire.Trouble
-	1,  // 21: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
-	5,  // 22: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
-	4,  // 23: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
-	50, // 24: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
-	74, // 25: volley.wire.ForJob.ask:type_name -> volley.wire.Ask
-	74, // 26: volley.wire.AskRunner.ask:type_name -> volley.wire.Ask
-	20, // 27: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
-	28, // 28: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
-	20, // 29: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
-	28, // 30: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
-	35, // 31: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
-	40, // 32: volley.wire.PruneRequest.keep:type_name -> volley.wire.Keep
-	49, // 33: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
-	73, // 34: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
-	62, // 35: volley.wire.TokensReply.tokens:type_name -> volley.wire.TokenInfo
-	67, // 36: volley.wire.CertificatesReply.certificates:type_name -> volley.wire.CertificateInfo
-	67, // 37: volley.wire.RevokeCertificateReply.revoked:type_name -> volley.wire.CertificateInfo
-	6,  // 38: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
-	8,  // 39: volley.wire.Cluster.Logs:input_type -> volley.wire.RunnerLog
-	13, // 40: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
-	21, // 41: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
-	23, // 42: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
-	21, // 43: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
-	19, // 44: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
-	26, // 45: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
-	29, // 46: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
-	31, // 47: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
-	33, // 48: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
-	36, // 49: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
-	38, // 50: volley.wire.Cluster.Resume:input_type -> volley.wire.ResumeRequest
-	41, // 51: volley.wire.Cluster.Prune:input_type -> volley.wire.PruneRequest
-	45, // 52: volley.wire.Cluster.Remove:input_type -> volley.wire.RemoveRequest
-	42, // 53: volley.wire.Cluster.Inspect:input_type -> volley.wire.InspectRequest
-	43, // 54: volley.wire.Cluster.Inspected:input_type -> volley.wire.Inspection
-	47, // 55: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
-	50, // 56: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
-	55, // 57: volley.wire.Cluster.Join:input_type -> volley.wire.JoinRequest
-	56, // 58: volley.wire.Cluster.Renew:input_type -> volley.wire.RenewRequest
-	58, // 59: volley.wire.Cluster.CreateToken:input_type -> volley.wire.CreateTokenRequest
-	60, // 60: volley.wire.Cluster.Tokens:input_type -> volley.wire.TokensRequest
-	63, // 61: volley.wire.Cluster.RevokeToken:input_type -> volley.wire.RevokeTokenRequest
-	65, // 62: volley.wire.Cluster.Certificates:input_type -> volley.wire.CertificatesRequest
-	68, // 63: volley.wire.Cluster.RevokeCertificate:input_type -> volley.wire.RevokeCertificateRequest
-	70, // 64: volley.wire.Cluster.ChangeAuthority:input_type -> volley.wire.ChangeAuthorityRequest
-	52, // 65: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
-	54, // 66: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
-	0,  // 67: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
-	10, // 68: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
-	9,  // 69: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
-	16, // 70: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
-	22, // 71: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
-	24, // 72: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
-	23, // 73: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
-	25, // 74: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
-	27, // 75: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
-	30, // 76: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
-	32, // 77: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
-	34, // 78: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
-	37, // 79: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
-	39, // 80: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
-	46, // 81: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
-	46, // 82: volley.wire.Cluster.Remove:output_type -> volley.wire.PruneReply
-	43, // 83: volley.wire.Cluster.Inspect:output_type -> volley.wire.Inspection
-	44, // 84: volley.wire.Cluster.Inspected:output_type -> volley.wire.InspectedReply
-	48, // 85: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
-	51, // 86: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
-	57, // 87: volley.wire.Cluster.Join:output_type -> volley.wire.Certified
-	57, // 88: volley.wire.Cluster.Renew:output_type -> volley.wire.Certified
-	59, // 89: volley.wire.Cluster.CreateToken:output_type -> volley.wire.CreateTokenReply
-	61, // 90: volley.wire.Cluster.Tokens:output_type -> volley.wire.TokensReply
-	64, // 91: volley.wire.Cluster.RevokeToken:output_type -> volley.wire.RevokeTokenReply
-	66, // 92: volley.wire.Cluster.Certificates:output_type -> volley.wire.CertificatesReply
-	69, // 93: volley.wire.Cluster.RevokeCertificate:output_type -> volley.wire.RevokeCertificateReply
-	71, // 94: volley.wire.Cluster.ChangeAuthority:output_type -> volley.wire.ChangeAuthorityReply
-	54, // 95: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
-	53, // 96: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
-	0,  // 97: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
-	68, // [68:98] is the sub-list for method output_type
-	38, // [38:68] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	2,  // 0: volley.wire.DriversReply.drivers:type_name -> volley.wire.DriverInfo
+	11, // 1: volley.wire.HaveReply.files:type_name -> volley.wire.HadFile
+	88, // 2: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
+	36, // 3: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
+	15, // 4: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
+	18, // 5: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
+	21, // 6: volley.wire.FromExecutor.relay:type_name -> volley.wire.Relay
+	20, // 7: volley.wire.FromExecutor.closed:type_name -> volley.wire.CloseJob
+	23, // 8: volley.wire.FromExecutor.leaving:type_name -> volley.wire.Leaving
+	16, // 9: volley.wire.ForExecutor.welcome:type_name -> volley.wire.Welcome
+	19, // 10: volley.wire.ForExecutor.open:type_name -> volley.wire.OpenJob
+	21, // 11: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
+	20, // 12: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
+	27, // 13: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
+	28, // 14: volley.wire.ForExecutor.renew:type_name -> volley.wire.Renewal
+	33, // 15: volley.wire.ForExecutor.ask:type_name -> volley.wire.AskRunner
+	18, // 16: volley.wire.ForExecutor.beat:type_name -> volley.wire.Beat
+	15, // 17: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
+	21, // 18: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
+	34, // 19: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
+	66, // 20: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
+	18, // 21: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
+	31, // 22: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
+	30, // 23: volley.wire.FromJob.trouble:type_name -> volley.wire.Trouble
+	16, // 24: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
+	21, // 25: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
+	20, // 26: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
+	66, // 27: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
+	90, // 28: volley.wire.ForJob.ask:type_name -> volley.wire.Ask
+	17, // 29: volley.wire.ForJob.lease:type_name -> volley.wire.JobLease
+	90, // 30: volley.wire.AskRunner.ask:type_name -> volley.wire.Ask
+	36, // 31: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
+	44, // 32: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
+	36, // 33: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
+	44, // 34: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
+	51, // 35: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
+	56, // 36: volley.wire.PruneRequest.keep:type_name -> volley.wire.Keep
+	65, // 37: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
+	89, // 38: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
+	78, // 39: volley.wire.TokensReply.tokens:type_name -> volley.wire.TokenInfo
+	83, // 40: volley.wire.CertificatesReply.certificates:type_name -> volley.wire.CertificateInfo
+	83, // 41: volley.wire.RevokeCertificateReply.revoked:type_name -> volley.wire.CertificateInfo
+	22, // 42: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
+	24, // 43: volley.wire.Cluster.Logs:input_type -> volley.wire.RunnerLog
+	29, // 44: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
+	37, // 45: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
+	39, // 46: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
+	37, // 47: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
+	35, // 48: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
+	42, // 49: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
+	45, // 50: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
+	47, // 51: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
+	49, // 52: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
+	52, // 53: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
+	54, // 54: volley.wire.Cluster.Resume:input_type -> volley.wire.ResumeRequest
+	57, // 55: volley.wire.Cluster.Prune:input_type -> volley.wire.PruneRequest
+	61, // 56: volley.wire.Cluster.Remove:input_type -> volley.wire.RemoveRequest
+	58, // 57: volley.wire.Cluster.Inspect:input_type -> volley.wire.InspectRequest
+	59, // 58: volley.wire.Cluster.Inspected:input_type -> volley.wire.Inspection
+	63, // 59: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
+	66, // 60: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
+	71, // 61: volley.wire.Cluster.Join:input_type -> volley.wire.JoinRequest
+	72, // 62: volley.wire.Cluster.Renew:input_type -> volley.wire.RenewRequest
+	74, // 63: volley.wire.Cluster.CreateToken:input_type -> volley.wire.CreateTokenRequest
+	76, // 64: volley.wire.Cluster.Tokens:input_type -> volley.wire.TokensRequest
+	79, // 65: volley.wire.Cluster.RevokeToken:input_type -> volley.wire.RevokeTokenRequest
+	81, // 66: volley.wire.Cluster.Certificates:input_type -> volley.wire.CertificatesRequest
+	84, // 67: volley.wire.Cluster.RevokeCertificate:input_type -> volley.wire.RevokeCertificateRequest
+	86, // 68: volley.wire.Cluster.ChangeAuthority:input_type -> volley.wire.ChangeAuthorityRequest
+	0,  // 69: volley.wire.Cluster.Drivers:input_type -> volley.wire.DriversRequest
+	3,  // 70: volley.wire.Cluster.RemoveDriver:input_type -> volley.wire.RemoveDriverRequest
+	5,  // 71: volley.wire.Cluster.Enrol:input_type -> volley.wire.EnrolRequest
+	7,  // 72: volley.wire.Cluster.Snapshot:input_type -> volley.wire.SnapshotRequest
+	68, // 73: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
+	70, // 74: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
+	9,  // 75: volley.wire.Files.Have:input_type -> volley.wire.HaveRequest
+	12, // 76: volley.wire.Files.Keep:input_type -> volley.wire.FileChange
+	14, // 77: volley.wire.Files.Bring:input_type -> volley.wire.BringRequest
+	8,  // 78: volley.wire.Files.Agree:input_type -> volley.wire.Authorities
+	15, // 79: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
+	26, // 80: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
+	25, // 81: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
+	32, // 82: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
+	38, // 83: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
+	40, // 84: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
+	39, // 85: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
+	41, // 86: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
+	43, // 87: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
+	46, // 88: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
+	48, // 89: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
+	50, // 90: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
+	53, // 91: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
+	55, // 92: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
+	62, // 93: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
+	62, // 94: volley.wire.Cluster.Remove:output_type -> volley.wire.PruneReply
+	59, // 95: volley.wire.Cluster.Inspect:output_type -> volley.wire.Inspection
+	60, // 96: volley.wire.Cluster.Inspected:output_type -> volley.wire.InspectedReply
+	64, // 97: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
+	67, // 98: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
+	73, // 99: volley.wire.Cluster.Join:output_type -> volley.wire.Certified
+	73, // 100: volley.wire.Cluster.Renew:output_type -> volley.wire.Certified
+	75, // 101: volley.wire.Cluster.CreateToken:output_type -> volley.wire.CreateTokenReply
+	77, // 102: volley.wire.Cluster.Tokens:output_type -> volley.wire.TokensReply
+	80, // 103: volley.wire.Cluster.RevokeToken:output_type -> volley.wire.RevokeTokenReply
+	82, // 104: volley.wire.Cluster.Certificates:output_type -> volley.wire.CertificatesReply
+	85, // 105: volley.wire.Cluster.RevokeCertificate:output_type -> volley.wire.RevokeCertificateReply
+	87, // 106: volley.wire.Cluster.ChangeAuthority:output_type -> volley.wire.ChangeAuthorityReply
+	1,  // 107: volley.wire.Cluster.Drivers:output_type -> volley.wire.DriversReply
+	4,  // 108: volley.wire.Cluster.RemoveDriver:output_type -> volley.wire.RemoveDriverReply
+	6,  // 109: volley.wire.Cluster.Enrol:output_type -> volley.wire.EnrolReply
+	48, // 110: volley.wire.Cluster.Snapshot:output_type -> volley.wire.FilePart
+	70, // 111: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
+	69, // 112: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
+	10, // 113: volley.wire.Files.Have:output_type -> volley.wire.HaveReply
+	13, // 114: volley.wire.Files.Keep:output_type -> volley.wire.KeepReply
+	48, // 115: volley.wire.Files.Bring:output_type -> volley.wire.FilePart
+	8,  // 116: volley.wire.Files.Agree:output_type -> volley.wire.Authorities
+	15, // 117: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
+	80, // [80:118] is the sub-list for method output_type
+	42, // [42:80] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_cluster_proto_init() }
@@ -5088,14 +6052,14 @@ func file_cluster_proto_init() {
 		return
 	}
 	file_volley_proto_init()
-	file_cluster_proto_msgTypes[6].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[22].OneofWrappers = []any{
 		(*FromExecutor_Hello)(nil),
 		(*FromExecutor_Beat)(nil),
 		(*FromExecutor_Relay)(nil),
 		(*FromExecutor_Closed)(nil),
 		(*FromExecutor_Leaving)(nil),
 	}
-	file_cluster_proto_msgTypes[10].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[26].OneofWrappers = []any{
 		(*ForExecutor_Welcome)(nil),
 		(*ForExecutor_Open)(nil),
 		(*ForExecutor_Relay)(nil),
@@ -5103,8 +6067,9 @@ func file_cluster_proto_init() {
 		(*ForExecutor_Goodbye)(nil),
 		(*ForExecutor_Renew)(nil),
 		(*ForExecutor_Ask)(nil),
+		(*ForExecutor_Beat)(nil),
 	}
-	file_cluster_proto_msgTypes[13].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[29].OneofWrappers = []any{
 		(*FromJob_Hello)(nil),
 		(*FromJob_Relay)(nil),
 		(*FromJob_Commit)(nil),
@@ -5113,12 +6078,13 @@ func file_cluster_proto_init() {
 		(*FromJob_Exclusion)(nil),
 		(*FromJob_Trouble)(nil),
 	}
-	file_cluster_proto_msgTypes[16].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[32].OneofWrappers = []any{
 		(*ForJob_Welcome)(nil),
 		(*ForJob_Relay)(nil),
 		(*ForJob_Left)(nil),
 		(*ForJob_Drain)(nil),
 		(*ForJob_Ask)(nil),
+		(*ForJob_Lease)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -5126,9 +6092,9 @@ func file_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   74,
+			NumMessages:   90,
 			NumExtensions: 0,
-			NumServices:   3,
+			NumServices:   4,
 		},
 		GoTypes:           file_cluster_proto_goTypes,
 		DependencyIndexes: file_cluster_proto_depIdxs,

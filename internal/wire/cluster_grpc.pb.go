@@ -48,6 +48,10 @@ const (
 	Cluster_Certificates_FullMethodName      = "/volley.wire.Cluster/Certificates"
 	Cluster_RevokeCertificate_FullMethodName = "/volley.wire.Cluster/RevokeCertificate"
 	Cluster_ChangeAuthority_FullMethodName   = "/volley.wire.Cluster/ChangeAuthority"
+	Cluster_Drivers_FullMethodName           = "/volley.wire.Cluster/Drivers"
+	Cluster_RemoveDriver_FullMethodName      = "/volley.wire.Cluster/RemoveDriver"
+	Cluster_Enrol_FullMethodName             = "/volley.wire.Cluster/Enrol"
+	Cluster_Snapshot_FullMethodName          = "/volley.wire.Cluster/Snapshot"
 )
 
 // ClusterClient is the client API for Cluster service.
@@ -108,6 +112,13 @@ type ClusterClient interface {
 	RevokeCertificate(ctx context.Context, in *RevokeCertificateRequest, opts ...grpc.CallOption) (*RevokeCertificateReply, error)
 	// ChangeAuthority puts an authority in the present one's place, or retires those before it.
 	ChangeAuthority(ctx context.Context, in *ChangeAuthorityRequest, opts ...grpc.CallOption) (*ChangeAuthorityReply, error)
+	// Drivers lists the drivers, RemoveDriver takes one out.
+	Drivers(ctx context.Context, in *DriversRequest, opts ...grpc.CallOption) (*DriversReply, error)
+	RemoveDriver(ctx context.Context, in *RemoveDriverRequest, opts ...grpc.CallOption) (*RemoveDriverReply, error)
+	// Enrol takes a driver in, or, with a journal that is empty, in again.
+	Enrol(ctx context.Context, in *EnrolRequest, opts ...grpc.CallOption) (*EnrolReply, error)
+	// Snapshot sends what the journal has, for volley init --restore.
+	Snapshot(ctx context.Context, in *SnapshotRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FilePart], error)
 }
 
 type clusterClient struct {
@@ -436,6 +447,55 @@ func (c *clusterClient) ChangeAuthority(ctx context.Context, in *ChangeAuthority
 	return out, nil
 }
 
+func (c *clusterClient) Drivers(ctx context.Context, in *DriversRequest, opts ...grpc.CallOption) (*DriversReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DriversReply)
+	err := c.cc.Invoke(ctx, Cluster_Drivers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clusterClient) RemoveDriver(ctx context.Context, in *RemoveDriverRequest, opts ...grpc.CallOption) (*RemoveDriverReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveDriverReply)
+	err := c.cc.Invoke(ctx, Cluster_RemoveDriver_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clusterClient) Enrol(ctx context.Context, in *EnrolRequest, opts ...grpc.CallOption) (*EnrolReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EnrolReply)
+	err := c.cc.Invoke(ctx, Cluster_Enrol_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clusterClient) Snapshot(ctx context.Context, in *SnapshotRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FilePart], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[8], Cluster_Snapshot_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[SnapshotRequest, FilePart]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_SnapshotClient = grpc.ServerStreamingClient[FilePart]
+
 // ClusterServer is the server API for Cluster service.
 // All implementations must embed UnimplementedClusterServer
 // for forward compatibility.
@@ -494,6 +554,13 @@ type ClusterServer interface {
 	RevokeCertificate(context.Context, *RevokeCertificateRequest) (*RevokeCertificateReply, error)
 	// ChangeAuthority puts an authority in the present one's place, or retires those before it.
 	ChangeAuthority(context.Context, *ChangeAuthorityRequest) (*ChangeAuthorityReply, error)
+	// Drivers lists the drivers, RemoveDriver takes one out.
+	Drivers(context.Context, *DriversRequest) (*DriversReply, error)
+	RemoveDriver(context.Context, *RemoveDriverRequest) (*RemoveDriverReply, error)
+	// Enrol takes a driver in, or, with a journal that is empty, in again.
+	Enrol(context.Context, *EnrolRequest) (*EnrolReply, error)
+	// Snapshot sends what the journal has, for volley init --restore.
+	Snapshot(*SnapshotRequest, grpc.ServerStreamingServer[FilePart]) error
 	mustEmbedUnimplementedClusterServer()
 }
 
@@ -584,6 +651,18 @@ func (UnimplementedClusterServer) RevokeCertificate(context.Context, *RevokeCert
 }
 func (UnimplementedClusterServer) ChangeAuthority(context.Context, *ChangeAuthorityRequest) (*ChangeAuthorityReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method ChangeAuthority not implemented")
+}
+func (UnimplementedClusterServer) Drivers(context.Context, *DriversRequest) (*DriversReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Drivers not implemented")
+}
+func (UnimplementedClusterServer) RemoveDriver(context.Context, *RemoveDriverRequest) (*RemoveDriverReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveDriver not implemented")
+}
+func (UnimplementedClusterServer) Enrol(context.Context, *EnrolRequest) (*EnrolReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Enrol not implemented")
+}
+func (UnimplementedClusterServer) Snapshot(*SnapshotRequest, grpc.ServerStreamingServer[FilePart]) error {
+	return status.Error(codes.Unimplemented, "method Snapshot not implemented")
 }
 func (UnimplementedClusterServer) mustEmbedUnimplementedClusterServer() {}
 func (UnimplementedClusterServer) testEmbeddedByValue()                 {}
@@ -1020,6 +1099,71 @@ func _Cluster_ChangeAuthority_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Cluster_Drivers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DriversRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Drivers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Drivers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Drivers(ctx, req.(*DriversRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Cluster_RemoveDriver_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveDriverRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).RemoveDriver(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_RemoveDriver_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).RemoveDriver(ctx, req.(*RemoveDriverRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Cluster_Enrol_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EnrolRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Enrol(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Enrol_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Enrol(ctx, req.(*EnrolRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Cluster_Snapshot_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(SnapshotRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ClusterServer).Snapshot(m, &grpc.GenericServerStream[SnapshotRequest, FilePart]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_SnapshotServer = grpc.ServerStreamingServer[FilePart]
+
 // Cluster_ServiceDesc is the grpc.ServiceDesc for Cluster service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1103,6 +1247,18 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "ChangeAuthority",
 			Handler:    _Cluster_ChangeAuthority_Handler,
 		},
+		{
+			MethodName: "Drivers",
+			Handler:    _Cluster_Drivers_Handler,
+		},
+		{
+			MethodName: "RemoveDriver",
+			Handler:    _Cluster_RemoveDriver_Handler,
+		},
+		{
+			MethodName: "Enrol",
+			Handler:    _Cluster_Enrol_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
@@ -1145,6 +1301,11 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Inspect",
 			Handler:       _Cluster_Inspect_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Snapshot",
+			Handler:       _Cluster_Snapshot_Handler,
 			ServerStreams: true,
 		},
 	},
@@ -1290,6 +1451,233 @@ var Blocks_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "Give",
 			Handler:       _Blocks_Give_Handler,
 			ClientStreams: true,
+		},
+	},
+	Metadata: "cluster.proto",
+}
+
+const (
+	Files_Have_FullMethodName  = "/volley.wire.Files/Have"
+	Files_Keep_FullMethodName  = "/volley.wire.Files/Keep"
+	Files_Bring_FullMethodName = "/volley.wire.Files/Bring"
+	Files_Agree_FullMethodName = "/volley.wire.Files/Agree"
+)
+
+// FilesClient is the client API for Files service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Files is what a driver serves to the one that leads: copies of the files of jobs, and of programs. Paths are relative
+// to the data directory.
+type FilesClient interface {
+	// Have says which files a driver has in a directory.
+	Have(ctx context.Context, in *HaveRequest, opts ...grpc.CallOption) (*HaveReply, error)
+	// Keep takes changes of files in; the reply says that they are on the disk.
+	Keep(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[FileChange, KeepReply], error)
+	// Bring sends a file.
+	Bring(ctx context.Context, in *BringRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FilePart], error)
+	// Agree has a driver take over the authorities of another where they are newer, and returns those that it has then.
+	Agree(ctx context.Context, in *Authorities, opts ...grpc.CallOption) (*Authorities, error)
+}
+
+type filesClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewFilesClient(cc grpc.ClientConnInterface) FilesClient {
+	return &filesClient{cc}
+}
+
+func (c *filesClient) Have(ctx context.Context, in *HaveRequest, opts ...grpc.CallOption) (*HaveReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HaveReply)
+	err := c.cc.Invoke(ctx, Files_Have_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *filesClient) Keep(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[FileChange, KeepReply], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Files_ServiceDesc.Streams[0], Files_Keep_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[FileChange, KeepReply]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Files_KeepClient = grpc.ClientStreamingClient[FileChange, KeepReply]
+
+func (c *filesClient) Bring(ctx context.Context, in *BringRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FilePart], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Files_ServiceDesc.Streams[1], Files_Bring_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[BringRequest, FilePart]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Files_BringClient = grpc.ServerStreamingClient[FilePart]
+
+func (c *filesClient) Agree(ctx context.Context, in *Authorities, opts ...grpc.CallOption) (*Authorities, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Authorities)
+	err := c.cc.Invoke(ctx, Files_Agree_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// FilesServer is the server API for Files service.
+// All implementations must embed UnimplementedFilesServer
+// for forward compatibility.
+//
+// Files is what a driver serves to the one that leads: copies of the files of jobs, and of programs. Paths are relative
+// to the data directory.
+type FilesServer interface {
+	// Have says which files a driver has in a directory.
+	Have(context.Context, *HaveRequest) (*HaveReply, error)
+	// Keep takes changes of files in; the reply says that they are on the disk.
+	Keep(grpc.ClientStreamingServer[FileChange, KeepReply]) error
+	// Bring sends a file.
+	Bring(*BringRequest, grpc.ServerStreamingServer[FilePart]) error
+	// Agree has a driver take over the authorities of another where they are newer, and returns those that it has then.
+	Agree(context.Context, *Authorities) (*Authorities, error)
+	mustEmbedUnimplementedFilesServer()
+}
+
+// UnimplementedFilesServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedFilesServer struct{}
+
+func (UnimplementedFilesServer) Have(context.Context, *HaveRequest) (*HaveReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Have not implemented")
+}
+func (UnimplementedFilesServer) Keep(grpc.ClientStreamingServer[FileChange, KeepReply]) error {
+	return status.Error(codes.Unimplemented, "method Keep not implemented")
+}
+func (UnimplementedFilesServer) Bring(*BringRequest, grpc.ServerStreamingServer[FilePart]) error {
+	return status.Error(codes.Unimplemented, "method Bring not implemented")
+}
+func (UnimplementedFilesServer) Agree(context.Context, *Authorities) (*Authorities, error) {
+	return nil, status.Error(codes.Unimplemented, "method Agree not implemented")
+}
+func (UnimplementedFilesServer) mustEmbedUnimplementedFilesServer() {}
+func (UnimplementedFilesServer) testEmbeddedByValue()               {}
+
+// UnsafeFilesServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to FilesServer will
+// result in compilation errors.
+type UnsafeFilesServer interface {
+	mustEmbedUnimplementedFilesServer()
+}
+
+func RegisterFilesServer(s grpc.ServiceRegistrar, srv FilesServer) {
+	// If the following call panics, it indicates UnimplementedFilesServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Files_ServiceDesc, srv)
+}
+
+func _Files_Have_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(HaveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilesServer).Have(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Files_Have_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilesServer).Have(ctx, req.(*HaveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Files_Keep_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(FilesServer).Keep(&grpc.GenericServerStream[FileChange, KeepReply]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Files_KeepServer = grpc.ClientStreamingServer[FileChange, KeepReply]
+
+func _Files_Bring_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(BringRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(FilesServer).Bring(m, &grpc.GenericServerStream[BringRequest, FilePart]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Files_BringServer = grpc.ServerStreamingServer[FilePart]
+
+func _Files_Agree_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Authorities)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FilesServer).Agree(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Files_Agree_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FilesServer).Agree(ctx, req.(*Authorities))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Files_ServiceDesc is the grpc.ServiceDesc for Files service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Files_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "volley.wire.Files",
+	HandlerType: (*FilesServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Have",
+			Handler:    _Files_Have_Handler,
+		},
+		{
+			MethodName: "Agree",
+			Handler:    _Files_Agree_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Keep",
+			Handler:       _Files_Keep_Handler,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "Bring",
+			Handler:       _Files_Bring_Handler,
+			ServerStreams: true,
 		},
 	},
 	Metadata: "cluster.proto",

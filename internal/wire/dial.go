@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -38,14 +39,24 @@ func TooLarge(bytes int) string {
 // Dial prepares a connection to the server at an address, unix:PATH or HOST:PORT; it is made at the first call. A
 // server over the network must have a name that is wanted.
 func Dial(addr string, by Party, wanted func(trust.Name) error) (*grpc.ClientConn, error) {
+	return dial(addr, by, wanted, Connect)
+}
+
+func dial(addr string, by Party, wanted func(trust.Name) error,
+	connect func(context.Context, string) (net.Conn, error)) (*grpc.ClientConn, error) {
 	proof, err := by.caller(addr, wanted)
 	if err != nil {
 		return nil, err
 	}
+	return dialBy(addr, by, proof, connect)
+}
+
+func dialBy(addr string, by Party, proof credentials.TransportCredentials,
+	connect func(context.Context, string) (net.Conn, error)) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(proof),
-		grpc.WithContextDialer(Connect), withCredentials(by.Token), grpc.WithAuthority("volley"),
+		grpc.WithContextDialer(connect), withCredentials(by.Token), grpc.WithAuthority("volley"),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: dialBackoff, MinConnectTimeout: connectTimeout}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: dialBackoff, MinConnectTimeout: connectTimeout + electWait}),
 		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window),
 		grpc.WithReadBufferSize(socketBuffer), grpc.WithWriteBufferSize(socketBuffer),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: aliveEvery, Timeout: aliveWait}))
@@ -55,17 +66,12 @@ func Dial(addr string, by Party, wanted func(trust.Name) error) (*grpc.ClientCon
 	return conn, nil
 }
 
-// DialDriver prepares a connection to a cluster's driver.
-func DialDriver(addr string, by Party) (*grpc.ClientConn, error) {
-	return Dial(addr, by, trust.OfRole(trust.Driver))
-}
-
 // Connect connects to an address, unix:PATH or HOST:PORT.
 func Connect(ctx context.Context, addr string) (net.Conn, error) {
 	if path, ok := SocketPath(addr); ok {
 		return dialSocket(ctx, path)
 	}
-	return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	return (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", addr)
 }
 
 // connectTimeout bounds an attempt to connect, and dialBackoff the time between

@@ -228,11 +228,13 @@ type Note struct {
 	Began uint32 `protobuf:"varint,1,opt,name=began,proto3" json:"began,omitempty"`
 	Ended bool   `protobuf:"varint,2,opt,name=ended,proto3" json:"ended,omitempty"`
 	// Of the run that has ended: rows, and the time that slots took for them.
-	Rows          uint64 `protobuf:"varint,3,opt,name=rows,proto3" json:"rows,omitempty"`
-	BusyNs        uint64 `protobuf:"varint,4,opt,name=busy_ns,json=busyNs,proto3" json:"busy_ns,omitempty"`
-	Held          bool   `protobuf:"varint,5,opt,name=held,proto3" json:"held,omitempty"`
-	Pack          uint32 `protobuf:"varint,6,opt,name=pack,proto3" json:"pack,omitempty"`
-	Split         uint32 `protobuf:"varint,7,opt,name=split,proto3" json:"split,omitempty"`
+	Rows   uint64 `protobuf:"varint,3,opt,name=rows,proto3" json:"rows,omitempty"`
+	BusyNs uint64 `protobuf:"varint,4,opt,name=busy_ns,json=busyNs,proto3" json:"busy_ns,omitempty"`
+	Held   bool   `protobuf:"varint,5,opt,name=held,proto3" json:"held,omitempty"`
+	Pack   uint32 `protobuf:"varint,6,opt,name=pack,proto3" json:"pack,omitempty"`
+	Split  uint32 `protobuf:"varint,7,opt,name=split,proto3" json:"split,omitempty"`
+	// The job's process has gone: this runner waits for the next.
+	Orphaned      bool `protobuf:"varint,8,opt,name=orphaned,proto3" json:"orphaned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -316,6 +318,13 @@ func (x *Note) GetSplit() uint32 {
 	return 0
 }
 
+func (x *Note) GetOrphaned() bool {
+	if x != nil {
+		return x.Orphaned
+	}
+	return false
+}
+
 // ToExecutor is what a driver sends.
 type ToExecutor struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -333,6 +342,7 @@ type ToExecutor struct {
 	//	*ToExecutor_Leases
 	//	*ToExecutor_Include
 	//	*ToExecutor_Ask
+	//	*ToExecutor_Adopt
 	Body          isToExecutor_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -483,6 +493,15 @@ func (x *ToExecutor) GetAsk() *Ask {
 	return nil
 }
 
+func (x *ToExecutor) GetAdopt() *Adopt {
+	if x != nil {
+		if x, ok := x.Body.(*ToExecutor_Adopt); ok {
+			return x.Adopt
+		}
+	}
+	return nil
+}
+
 type isToExecutor_Body interface {
 	isToExecutor_Body()
 }
@@ -535,6 +554,10 @@ type ToExecutor_Ask struct {
 	Ask *Ask `protobuf:"bytes,12,opt,name=ask,proto3,oneof"`
 }
 
+type ToExecutor_Adopt struct {
+	Adopt *Adopt `protobuf:"bytes,13,opt,name=adopt,proto3,oneof"`
+}
+
 func (*ToExecutor_Prepare) isToExecutor_Body() {}
 
 func (*ToExecutor_Hold) isToExecutor_Body() {}
@@ -559,6 +582,63 @@ func (*ToExecutor_Include) isToExecutor_Body() {}
 
 func (*ToExecutor_Ask) isToExecutor_Body() {}
 
+func (*ToExecutor_Adopt) isToExecutor_Body() {}
+
+// Adopt tells a runner that another process of its job takes it over.
+type Adopt struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where that serves Direct.
+	Direct string `protobuf:"bytes,1,opt,name=direct,proto3" json:"direct,omitempty"`
+	// Which process it is.
+	Incarnation   string `protobuf:"bytes,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Adopt) Reset() {
+	*x = Adopt{}
+	mi := &file_volley_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Adopt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Adopt) ProtoMessage() {}
+
+func (x *Adopt) ProtoReflect() protoreflect.Message {
+	mi := &file_volley_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Adopt.ProtoReflect.Descriptor instead.
+func (*Adopt) Descriptor() ([]byte, []int) {
+	return file_volley_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Adopt) GetDirect() string {
+	if x != nil {
+		return x.Direct
+	}
+	return ""
+}
+
+func (x *Adopt) GetIncarnation() string {
+	if x != nil {
+		return x.Incarnation
+	}
+	return ""
+}
+
 // Ask asks a process for its stacks, or for a profile of its processors, which it brings to the driver.
 type Ask struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -571,7 +651,7 @@ type Ask struct {
 
 func (x *Ask) Reset() {
 	*x = Ask{}
-	mi := &file_volley_proto_msgTypes[3]
+	mi := &file_volley_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -583,7 +663,7 @@ func (x *Ask) String() string {
 func (*Ask) ProtoMessage() {}
 
 func (x *Ask) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[3]
+	mi := &file_volley_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -596,7 +676,7 @@ func (x *Ask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ask.ProtoReflect.Descriptor instead.
 func (*Ask) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{3}
+	return file_volley_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Ask) GetTicket() string {
@@ -634,7 +714,7 @@ type Hand struct {
 
 func (x *Hand) Reset() {
 	*x = Hand{}
-	mi := &file_volley_proto_msgTypes[4]
+	mi := &file_volley_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -646,7 +726,7 @@ func (x *Hand) String() string {
 func (*Hand) ProtoMessage() {}
 
 func (x *Hand) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[4]
+	mi := &file_volley_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -659,7 +739,7 @@ func (x *Hand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hand.ProtoReflect.Descriptor instead.
 func (*Hand) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{4}
+	return file_volley_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Hand) GetTicket() string {
@@ -729,7 +809,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_volley_proto_msgTypes[5]
+	mi := &file_volley_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -741,7 +821,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[5]
+	mi := &file_volley_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -754,7 +834,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{5}
+	return file_volley_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Pause) GetOn() bool {
@@ -780,7 +860,7 @@ type Register struct {
 
 func (x *Register) Reset() {
 	*x = Register{}
-	mi := &file_volley_proto_msgTypes[6]
+	mi := &file_volley_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -792,7 +872,7 @@ func (x *Register) String() string {
 func (*Register) ProtoMessage() {}
 
 func (x *Register) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[6]
+	mi := &file_volley_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -805,7 +885,7 @@ func (x *Register) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Register.ProtoReflect.Descriptor instead.
 func (*Register) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{6}
+	return file_volley_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Register) GetExecutor() string {
@@ -856,7 +936,7 @@ type Prepare struct {
 
 func (x *Prepare) Reset() {
 	*x = Prepare{}
-	mi := &file_volley_proto_msgTypes[7]
+	mi := &file_volley_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -868,7 +948,7 @@ func (x *Prepare) String() string {
 func (*Prepare) ProtoMessage() {}
 
 func (x *Prepare) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[7]
+	mi := &file_volley_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -881,7 +961,7 @@ func (x *Prepare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepare.ProtoReflect.Descriptor instead.
 func (*Prepare) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{7}
+	return file_volley_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Prepare) GetJob() string {
@@ -917,7 +997,7 @@ type Prepared struct {
 
 func (x *Prepared) Reset() {
 	*x = Prepared{}
-	mi := &file_volley_proto_msgTypes[8]
+	mi := &file_volley_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -929,7 +1009,7 @@ func (x *Prepared) String() string {
 func (*Prepared) ProtoMessage() {}
 
 func (x *Prepared) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[8]
+	mi := &file_volley_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -942,7 +1022,7 @@ func (x *Prepared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
 func (*Prepared) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{8}
+	return file_volley_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Prepared) GetJob() string {
@@ -986,7 +1066,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_volley_proto_msgTypes[9]
+	mi := &file_volley_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -998,7 +1078,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[9]
+	mi := &file_volley_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1011,7 +1091,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{9}
+	return file_volley_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Hold) GetJob() string {
@@ -1084,7 +1164,7 @@ type Holding struct {
 
 func (x *Holding) Reset() {
 	*x = Holding{}
-	mi := &file_volley_proto_msgTypes[10]
+	mi := &file_volley_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1096,7 +1176,7 @@ func (x *Holding) String() string {
 func (*Holding) ProtoMessage() {}
 
 func (x *Holding) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[10]
+	mi := &file_volley_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1109,7 +1189,7 @@ func (x *Holding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holding.ProtoReflect.Descriptor instead.
 func (*Holding) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{10}
+	return file_volley_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Holding) GetJob() string {
@@ -1159,7 +1239,7 @@ type Parameter struct {
 
 func (x *Parameter) Reset() {
 	*x = Parameter{}
-	mi := &file_volley_proto_msgTypes[11]
+	mi := &file_volley_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1171,7 +1251,7 @@ func (x *Parameter) String() string {
 func (*Parameter) ProtoMessage() {}
 
 func (x *Parameter) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[11]
+	mi := &file_volley_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1184,7 +1264,7 @@ func (x *Parameter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parameter.ProtoReflect.Descriptor instead.
 func (*Parameter) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{11}
+	return file_volley_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Parameter) GetDigest() []byte {
@@ -1218,7 +1298,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_volley_proto_msgTypes[12]
+	mi := &file_volley_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1230,7 +1310,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[12]
+	mi := &file_volley_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1243,7 +1323,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{12}
+	return file_volley_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Assignment) GetSplit() uint32 {
@@ -1315,7 +1395,7 @@ type StartStep struct {
 
 func (x *StartStep) Reset() {
 	*x = StartStep{}
-	mi := &file_volley_proto_msgTypes[13]
+	mi := &file_volley_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1407,7 @@ func (x *StartStep) String() string {
 func (*StartStep) ProtoMessage() {}
 
 func (x *StartStep) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[13]
+	mi := &file_volley_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1420,7 @@ func (x *StartStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartStep.ProtoReflect.Descriptor instead.
 func (*StartStep) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{13}
+	return file_volley_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StartStep) GetJob() string {
@@ -1450,7 +1530,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_volley_proto_msgTypes[14]
+	mi := &file_volley_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1462,7 +1542,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[14]
+	mi := &file_volley_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1475,7 +1555,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{14}
+	return file_volley_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Lease) GetId() uint32 {
@@ -1528,7 +1608,7 @@ type Leases struct {
 
 func (x *Leases) Reset() {
 	*x = Leases{}
-	mi := &file_volley_proto_msgTypes[15]
+	mi := &file_volley_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1540,7 +1620,7 @@ func (x *Leases) String() string {
 func (*Leases) ProtoMessage() {}
 
 func (x *Leases) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[15]
+	mi := &file_volley_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1553,7 +1633,7 @@ func (x *Leases) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leases.ProtoReflect.Descriptor instead.
 func (*Leases) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{15}
+	return file_volley_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Leases) GetJob() string {
@@ -1604,7 +1684,7 @@ type PiecesFolded struct {
 
 func (x *PiecesFolded) Reset() {
 	*x = PiecesFolded{}
-	mi := &file_volley_proto_msgTypes[16]
+	mi := &file_volley_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1616,7 +1696,7 @@ func (x *PiecesFolded) String() string {
 func (*PiecesFolded) ProtoMessage() {}
 
 func (x *PiecesFolded) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[16]
+	mi := &file_volley_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1629,7 +1709,7 @@ func (x *PiecesFolded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PiecesFolded.ProtoReflect.Descriptor instead.
 func (*PiecesFolded) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{16}
+	return file_volley_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PiecesFolded) GetJob() string {
@@ -1674,7 +1754,7 @@ type Include struct {
 
 func (x *Include) Reset() {
 	*x = Include{}
-	mi := &file_volley_proto_msgTypes[17]
+	mi := &file_volley_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1686,7 +1766,7 @@ func (x *Include) String() string {
 func (*Include) ProtoMessage() {}
 
 func (x *Include) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[17]
+	mi := &file_volley_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1699,7 +1779,7 @@ func (x *Include) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Include.ProtoReflect.Descriptor instead.
 func (*Include) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{17}
+	return file_volley_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Include) GetJob() string {
@@ -1745,7 +1825,7 @@ type StopStep struct {
 
 func (x *StopStep) Reset() {
 	*x = StopStep{}
-	mi := &file_volley_proto_msgTypes[18]
+	mi := &file_volley_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1837,7 @@ func (x *StopStep) String() string {
 func (*StopStep) ProtoMessage() {}
 
 func (x *StopStep) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[18]
+	mi := &file_volley_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1850,7 @@ func (x *StopStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopStep.ProtoReflect.Descriptor instead.
 func (*StopStep) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{18}
+	return file_volley_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StopStep) GetJob() string {
@@ -1814,7 +1894,7 @@ type Count struct {
 
 func (x *Count) Reset() {
 	*x = Count{}
-	mi := &file_volley_proto_msgTypes[19]
+	mi := &file_volley_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1826,7 +1906,7 @@ func (x *Count) String() string {
 func (*Count) ProtoMessage() {}
 
 func (x *Count) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[19]
+	mi := &file_volley_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1839,7 +1919,7 @@ func (x *Count) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Count.ProtoReflect.Descriptor instead.
 func (*Count) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{19}
+	return file_volley_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Count) GetSplit() uint32 {
@@ -1882,7 +1962,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_volley_proto_msgTypes[20]
+	mi := &file_volley_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1894,7 +1974,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[20]
+	mi := &file_volley_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1907,7 +1987,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{20}
+	return file_volley_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Progress) GetJob() string {
@@ -1952,7 +2032,7 @@ type Coverage struct {
 
 func (x *Coverage) Reset() {
 	*x = Coverage{}
-	mi := &file_volley_proto_msgTypes[21]
+	mi := &file_volley_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1964,7 +2044,7 @@ func (x *Coverage) String() string {
 func (*Coverage) ProtoMessage() {}
 
 func (x *Coverage) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[21]
+	mi := &file_volley_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1977,7 +2057,7 @@ func (x *Coverage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coverage.ProtoReflect.Descriptor instead.
 func (*Coverage) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{21}
+	return file_volley_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Coverage) GetSplit() uint32 {
@@ -2060,7 +2140,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_volley_proto_msgTypes[22]
+	mi := &file_volley_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +2152,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[22]
+	mi := &file_volley_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,7 +2165,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{22}
+	return file_volley_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Part) GetLevel() int32 {
@@ -2140,7 +2220,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_volley_proto_msgTypes[23]
+	mi := &file_volley_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2152,7 +2232,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[23]
+	mi := &file_volley_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2165,7 +2245,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{23}
+	return file_volley_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Result) GetJob() string {
@@ -2234,7 +2314,7 @@ type RunTask struct {
 
 func (x *RunTask) Reset() {
 	*x = RunTask{}
-	mi := &file_volley_proto_msgTypes[24]
+	mi := &file_volley_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2326,7 @@ func (x *RunTask) String() string {
 func (*RunTask) ProtoMessage() {}
 
 func (x *RunTask) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[24]
+	mi := &file_volley_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2339,7 @@ func (x *RunTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTask.ProtoReflect.Descriptor instead.
 func (*RunTask) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{24}
+	return file_volley_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RunTask) GetJob() string {
@@ -2328,7 +2408,7 @@ type TaskProgress struct {
 
 func (x *TaskProgress) Reset() {
 	*x = TaskProgress{}
-	mi := &file_volley_proto_msgTypes[25]
+	mi := &file_volley_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2340,7 +2420,7 @@ func (x *TaskProgress) String() string {
 func (*TaskProgress) ProtoMessage() {}
 
 func (x *TaskProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[25]
+	mi := &file_volley_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2353,7 +2433,7 @@ func (x *TaskProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskProgress.ProtoReflect.Descriptor instead.
 func (*TaskProgress) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{25}
+	return file_volley_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TaskProgress) GetJob() string {
@@ -2415,7 +2495,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_volley_proto_msgTypes[26]
+	mi := &file_volley_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2427,7 +2507,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[26]
+	mi := &file_volley_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2440,7 +2520,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{26}
+	return file_volley_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TaskResult) GetJob() string {
@@ -2502,7 +2582,7 @@ type EndJob struct {
 
 func (x *EndJob) Reset() {
 	*x = EndJob{}
-	mi := &file_volley_proto_msgTypes[27]
+	mi := &file_volley_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2514,7 +2594,7 @@ func (x *EndJob) String() string {
 func (*EndJob) ProtoMessage() {}
 
 func (x *EndJob) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[27]
+	mi := &file_volley_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2527,7 +2607,7 @@ func (x *EndJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndJob.ProtoReflect.Descriptor instead.
 func (*EndJob) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{27}
+	return file_volley_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *EndJob) GetJob() string {
@@ -2551,7 +2631,7 @@ type Fault struct {
 
 func (x *Fault) Reset() {
 	*x = Fault{}
-	mi := &file_volley_proto_msgTypes[28]
+	mi := &file_volley_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2563,7 +2643,7 @@ func (x *Fault) String() string {
 func (*Fault) ProtoMessage() {}
 
 func (x *Fault) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[28]
+	mi := &file_volley_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2576,7 +2656,7 @@ func (x *Fault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fault.ProtoReflect.Descriptor instead.
 func (*Fault) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{28}
+	return file_volley_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Fault) GetKind() uint32 {
@@ -2630,7 +2710,7 @@ const file_volley_proto_rawDesc = "" +
 	"\x04note\x18\a \x01(\v2\x11.volley.wire.NoteH\x00R\x04note\x12@\n" +
 	"\rtask_progress\x18\b \x01(\v2\x19.volley.wire.TaskProgressH\x00R\ftaskProgress\x12@\n" +
 	"\rpieces_folded\x18\t \x01(\v2\x19.volley.wire.PiecesFoldedH\x00R\fpiecesFoldedB\x06\n" +
-	"\x04body\"\x9d\x01\n" +
+	"\x04body\"\xb9\x01\n" +
 	"\x04Note\x12\x14\n" +
 	"\x05began\x18\x01 \x01(\rR\x05began\x12\x14\n" +
 	"\x05ended\x18\x02 \x01(\bR\x05ended\x12\x12\n" +
@@ -2638,7 +2718,8 @@ const file_volley_proto_rawDesc = "" +
 	"\abusy_ns\x18\x04 \x01(\x04R\x06busyNs\x12\x12\n" +
 	"\x04held\x18\x05 \x01(\bR\x04held\x12\x12\n" +
 	"\x04pack\x18\x06 \x01(\rR\x04pack\x12\x14\n" +
-	"\x05split\x18\a \x01(\rR\x05split\"\xd5\x04\n" +
+	"\x05split\x18\a \x01(\rR\x05split\x12\x1a\n" +
+	"\borphaned\x18\b \x01(\bR\borphaned\"\x81\x05\n" +
 	"\n" +
 	"ToExecutor\x120\n" +
 	"\aprepare\x18\x01 \x01(\v2\x14.volley.wire.PrepareH\x00R\aprepare\x12'\n" +
@@ -2654,8 +2735,12 @@ const file_volley_proto_rawDesc = "" +
 	"\x06leases\x18\n" +
 	" \x01(\v2\x13.volley.wire.LeasesH\x00R\x06leases\x120\n" +
 	"\ainclude\x18\v \x01(\v2\x14.volley.wire.IncludeH\x00R\ainclude\x12$\n" +
-	"\x03ask\x18\f \x01(\v2\x10.volley.wire.AskH\x00R\x03askB\x06\n" +
-	"\x04body\"<\n" +
+	"\x03ask\x18\f \x01(\v2\x10.volley.wire.AskH\x00R\x03ask\x12*\n" +
+	"\x05adopt\x18\r \x01(\v2\x12.volley.wire.AdoptH\x00R\x05adoptB\x06\n" +
+	"\x04body\"A\n" +
+	"\x05Adopt\x12\x16\n" +
+	"\x06direct\x18\x01 \x01(\tR\x06direct\x12 \n" +
+	"\vincarnation\x18\x02 \x01(\tR\vincarnation\"<\n" +
 	"\x03Ask\x12\x16\n" +
 	"\x06ticket\x18\x01 \x01(\tR\x06ticket\x12\x1d\n" +
 	"\n" +
@@ -2831,77 +2916,79 @@ func file_volley_proto_rawDescGZIP() []byte {
 	return file_volley_proto_rawDescData
 }
 
-var file_volley_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_volley_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_volley_proto_goTypes = []any{
 	(*ToDriver)(nil),     // 0: volley.wire.ToDriver
 	(*Note)(nil),         // 1: volley.wire.Note
 	(*ToExecutor)(nil),   // 2: volley.wire.ToExecutor
-	(*Ask)(nil),          // 3: volley.wire.Ask
-	(*Hand)(nil),         // 4: volley.wire.Hand
-	(*Pause)(nil),        // 5: volley.wire.Pause
-	(*Register)(nil),     // 6: volley.wire.Register
-	(*Prepare)(nil),      // 7: volley.wire.Prepare
-	(*Prepared)(nil),     // 8: volley.wire.Prepared
-	(*Hold)(nil),         // 9: volley.wire.Hold
-	(*Holding)(nil),      // 10: volley.wire.Holding
-	(*Parameter)(nil),    // 11: volley.wire.Parameter
-	(*Assignment)(nil),   // 12: volley.wire.Assignment
-	(*StartStep)(nil),    // 13: volley.wire.StartStep
-	(*Lease)(nil),        // 14: volley.wire.Lease
-	(*Leases)(nil),       // 15: volley.wire.Leases
-	(*PiecesFolded)(nil), // 16: volley.wire.PiecesFolded
-	(*Include)(nil),      // 17: volley.wire.Include
-	(*StopStep)(nil),     // 18: volley.wire.StopStep
-	(*Count)(nil),        // 19: volley.wire.Count
-	(*Progress)(nil),     // 20: volley.wire.Progress
-	(*Coverage)(nil),     // 21: volley.wire.Coverage
-	(*Part)(nil),         // 22: volley.wire.Part
-	(*Result)(nil),       // 23: volley.wire.Result
-	(*RunTask)(nil),      // 24: volley.wire.RunTask
-	(*TaskProgress)(nil), // 25: volley.wire.TaskProgress
-	(*TaskResult)(nil),   // 26: volley.wire.TaskResult
-	(*EndJob)(nil),       // 27: volley.wire.EndJob
-	(*Fault)(nil),        // 28: volley.wire.Fault
+	(*Adopt)(nil),        // 3: volley.wire.Adopt
+	(*Ask)(nil),          // 4: volley.wire.Ask
+	(*Hand)(nil),         // 5: volley.wire.Hand
+	(*Pause)(nil),        // 6: volley.wire.Pause
+	(*Register)(nil),     // 7: volley.wire.Register
+	(*Prepare)(nil),      // 8: volley.wire.Prepare
+	(*Prepared)(nil),     // 9: volley.wire.Prepared
+	(*Hold)(nil),         // 10: volley.wire.Hold
+	(*Holding)(nil),      // 11: volley.wire.Holding
+	(*Parameter)(nil),    // 12: volley.wire.Parameter
+	(*Assignment)(nil),   // 13: volley.wire.Assignment
+	(*StartStep)(nil),    // 14: volley.wire.StartStep
+	(*Lease)(nil),        // 15: volley.wire.Lease
+	(*Leases)(nil),       // 16: volley.wire.Leases
+	(*PiecesFolded)(nil), // 17: volley.wire.PiecesFolded
+	(*Include)(nil),      // 18: volley.wire.Include
+	(*StopStep)(nil),     // 19: volley.wire.StopStep
+	(*Count)(nil),        // 20: volley.wire.Count
+	(*Progress)(nil),     // 21: volley.wire.Progress
+	(*Coverage)(nil),     // 22: volley.wire.Coverage
+	(*Part)(nil),         // 23: volley.wire.Part
+	(*Result)(nil),       // 24: volley.wire.Result
+	(*RunTask)(nil),      // 25: volley.wire.RunTask
+	(*TaskProgress)(nil), // 26: volley.wire.TaskProgress
+	(*TaskResult)(nil),   // 27: volley.wire.TaskResult
+	(*EndJob)(nil),       // 28: volley.wire.EndJob
+	(*Fault)(nil),        // 29: volley.wire.Fault
 }
 var file_volley_proto_depIdxs = []int32{
-	6,  // 0: volley.wire.ToDriver.register:type_name -> volley.wire.Register
-	8,  // 1: volley.wire.ToDriver.prepared:type_name -> volley.wire.Prepared
-	10, // 2: volley.wire.ToDriver.holding:type_name -> volley.wire.Holding
-	20, // 3: volley.wire.ToDriver.progress:type_name -> volley.wire.Progress
-	23, // 4: volley.wire.ToDriver.result:type_name -> volley.wire.Result
-	26, // 5: volley.wire.ToDriver.task_result:type_name -> volley.wire.TaskResult
+	7,  // 0: volley.wire.ToDriver.register:type_name -> volley.wire.Register
+	9,  // 1: volley.wire.ToDriver.prepared:type_name -> volley.wire.Prepared
+	11, // 2: volley.wire.ToDriver.holding:type_name -> volley.wire.Holding
+	21, // 3: volley.wire.ToDriver.progress:type_name -> volley.wire.Progress
+	24, // 4: volley.wire.ToDriver.result:type_name -> volley.wire.Result
+	27, // 5: volley.wire.ToDriver.task_result:type_name -> volley.wire.TaskResult
 	1,  // 6: volley.wire.ToDriver.note:type_name -> volley.wire.Note
-	25, // 7: volley.wire.ToDriver.task_progress:type_name -> volley.wire.TaskProgress
-	16, // 8: volley.wire.ToDriver.pieces_folded:type_name -> volley.wire.PiecesFolded
-	7,  // 9: volley.wire.ToExecutor.prepare:type_name -> volley.wire.Prepare
-	9,  // 10: volley.wire.ToExecutor.hold:type_name -> volley.wire.Hold
-	13, // 11: volley.wire.ToExecutor.start_step:type_name -> volley.wire.StartStep
-	18, // 12: volley.wire.ToExecutor.stop_step:type_name -> volley.wire.StopStep
-	24, // 13: volley.wire.ToExecutor.run_task:type_name -> volley.wire.RunTask
-	11, // 14: volley.wire.ToExecutor.parameter:type_name -> volley.wire.Parameter
-	27, // 15: volley.wire.ToExecutor.end_job:type_name -> volley.wire.EndJob
-	4,  // 16: volley.wire.ToExecutor.hand:type_name -> volley.wire.Hand
-	5,  // 17: volley.wire.ToExecutor.pause:type_name -> volley.wire.Pause
-	15, // 18: volley.wire.ToExecutor.leases:type_name -> volley.wire.Leases
-	17, // 19: volley.wire.ToExecutor.include:type_name -> volley.wire.Include
-	3,  // 20: volley.wire.ToExecutor.ask:type_name -> volley.wire.Ask
-	28, // 21: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
-	28, // 22: volley.wire.Holding.fault:type_name -> volley.wire.Fault
-	12, // 23: volley.wire.StartStep.tasks:type_name -> volley.wire.Assignment
-	22, // 24: volley.wire.StartStep.states:type_name -> volley.wire.Part
-	12, // 25: volley.wire.Lease.task:type_name -> volley.wire.Assignment
-	14, // 26: volley.wire.Leases.leases:type_name -> volley.wire.Lease
-	22, // 27: volley.wire.Leases.states:type_name -> volley.wire.Part
-	19, // 28: volley.wire.Progress.counts:type_name -> volley.wire.Count
-	21, // 29: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
-	22, // 30: volley.wire.Result.parts:type_name -> volley.wire.Part
-	28, // 31: volley.wire.Result.fault:type_name -> volley.wire.Fault
-	28, // 32: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
-	33, // [33:33] is the sub-list for method output_type
-	33, // [33:33] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	26, // 7: volley.wire.ToDriver.task_progress:type_name -> volley.wire.TaskProgress
+	17, // 8: volley.wire.ToDriver.pieces_folded:type_name -> volley.wire.PiecesFolded
+	8,  // 9: volley.wire.ToExecutor.prepare:type_name -> volley.wire.Prepare
+	10, // 10: volley.wire.ToExecutor.hold:type_name -> volley.wire.Hold
+	14, // 11: volley.wire.ToExecutor.start_step:type_name -> volley.wire.StartStep
+	19, // 12: volley.wire.ToExecutor.stop_step:type_name -> volley.wire.StopStep
+	25, // 13: volley.wire.ToExecutor.run_task:type_name -> volley.wire.RunTask
+	12, // 14: volley.wire.ToExecutor.parameter:type_name -> volley.wire.Parameter
+	28, // 15: volley.wire.ToExecutor.end_job:type_name -> volley.wire.EndJob
+	5,  // 16: volley.wire.ToExecutor.hand:type_name -> volley.wire.Hand
+	6,  // 17: volley.wire.ToExecutor.pause:type_name -> volley.wire.Pause
+	16, // 18: volley.wire.ToExecutor.leases:type_name -> volley.wire.Leases
+	18, // 19: volley.wire.ToExecutor.include:type_name -> volley.wire.Include
+	4,  // 20: volley.wire.ToExecutor.ask:type_name -> volley.wire.Ask
+	3,  // 21: volley.wire.ToExecutor.adopt:type_name -> volley.wire.Adopt
+	29, // 22: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
+	29, // 23: volley.wire.Holding.fault:type_name -> volley.wire.Fault
+	13, // 24: volley.wire.StartStep.tasks:type_name -> volley.wire.Assignment
+	23, // 25: volley.wire.StartStep.states:type_name -> volley.wire.Part
+	13, // 26: volley.wire.Lease.task:type_name -> volley.wire.Assignment
+	15, // 27: volley.wire.Leases.leases:type_name -> volley.wire.Lease
+	23, // 28: volley.wire.Leases.states:type_name -> volley.wire.Part
+	20, // 29: volley.wire.Progress.counts:type_name -> volley.wire.Count
+	22, // 30: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
+	23, // 31: volley.wire.Result.parts:type_name -> volley.wire.Part
+	29, // 32: volley.wire.Result.fault:type_name -> volley.wire.Fault
+	29, // 33: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_volley_proto_init() }
@@ -2933,6 +3020,7 @@ func file_volley_proto_init() {
 		(*ToExecutor_Leases)(nil),
 		(*ToExecutor_Include)(nil),
 		(*ToExecutor_Ask)(nil),
+		(*ToExecutor_Adopt)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2940,7 +3028,7 @@ func file_volley_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_volley_proto_rawDesc), len(file_volley_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -120,11 +120,21 @@ func (r *receiver) Write(p []byte) (int, error) {
 func (s *Held) hold(key SplitKey, h *heldSplit) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.splits[key] != nil {
+	if had := s.mu.splits[key]; had != nil && had.digest(key) == h.digest(key) {
 		return false
 	}
-	s.mu.splits[key] = h
+	s.mu.splits[key] = h // in the place of another pack's, which is still mapped where it is in use
 	return true
+}
+
+func (h *heldSplit) digest(key SplitKey) plan.Digest { return h.meta.Splits[key.Split].SHA256 }
+
+// Holds reports whether the split of a pack is held.
+func (s *Held) Holds(key SplitKey, meta *Meta) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.mu.splits[key]
+	return h != nil && h.digest(key) == meta.Splits[key.Split].SHA256
 }
 
 // Open maps a split that is held; it stays mapped until Close.

@@ -82,6 +82,15 @@ func (s *Outputs) Drop(node int, through uint64) {
 	}
 }
 
+// DropAll drops all outputs.
+func (s *Outputs) DropAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.mu.kept {
+		s.forget(key)
+	}
+}
+
 // Open reads partitions of an output that is kept here.
 func (s *Outputs) Open(key Key, span Span) (io.ReadCloser, error) {
 	s.mu.Lock()

@@ -1,0 +1,48 @@
+package daemon
+
+import (
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"time"
+
+	"github.com/volley-engine/volley/internal/trust"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// answer serves a route: what only the driver that leads knows is asked of that.
+func (r *Replica) answer(at route, w http.ResponseWriter, req *http.Request) {
+	d := r.present.Load()
+	switch {
+	case at.own != nil:
+		at.own(r, w, req)
+	case d != nil:
+		at.leads(d, w, req)
+	default:
+		r.forward(w, req)
+	}
+}
+
+// forward passes a request on to the driver that leads, with the token that came with it: whether that may read is the
+// journal's to say, at either. A request that a certificate has let in is passed on in this driver's name.
+func (r *Replica) forward(w http.ResponseWriter, req *http.Request) {
+	leader := r.journal.Leader().Address
+	if leader == "" {
+		refuse(w, http.StatusServiceUnavailable, "no driver leads now: ask again")
+		return
+	}
+	s, err := wire.AskStanding(req.Context(), leader, r.admission.self)
+	if err != nil || !s.Leads || s.HTTP == "" {
+		refuse(w, http.StatusServiceUnavailable, "the driver at "+leader+" leads, and serves no REST: start it "+
+			"with --http")
+		return
+	}
+	to := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "https", Host: s.HTTP})
+	to.Transport = &http.Transport{TLSClientConfig: r.admission.self.ID.Client([]string{"http/1.1"},
+		trust.OfRole(trust.Driver)), DisableKeepAlives: true, ResponseHeaderTimeout: requestWait,
+		TLSHandshakeTimeout: 5 * time.Second}
+	to.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, err error) {
+		refuse(w, http.StatusBadGateway, "the driver at "+leader+", which leads, did not answer: "+err.Error())
+	}
+	to.ServeHTTP(w, req)
+}

@@ -1,0 +1,169 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/copies"
+	"github.com/volley-engine/volley/internal/disk"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// gatherWait bounds how long one other driver's copy of a job is waited for before the first byte.
+const gatherWait = 5 * time.Second
+
+// gather sees to it that what a job goes on from is here: its last committed checkpoint or a later one, with the log up
+// to it, and its program. What is missing or damaged is brought from another driver.
+func (d *Daemon) gather(ctx context.Context, job string) error {
+	if len(d.others()) == 0 {
+		return nil
+	}
+	dir := filepath.Join(d.cfg.DataDir, jobDir(job))
+	if err := disk.MkdirAll(dir, 0o700); err != nil {
+		return fault.New(fault.NoResources, "make", dir, err)
+	}
+	s, _ := d.journal.fsm.job(plan.JobID(job))
+	if err := d.gatherProgram(ctx, s.Spec.Program); err != nil {
+		return err
+	}
+	if s.Checkpoint == "" || goesOnFrom(dir, s.Checkpoint) {
+		return nil
+	}
+	d.log.Info("a job's files are brought from other drivers", "job", job, "checkpoint", s.Checkpoint)
+	why := []string{}
+	for _, p := range d.others() {
+		if err := d.bringJob(ctx, p, job, s.Checkpoint); err != nil {
+			why = append(why, fmt.Sprintf("driver %s: %s", p.ID, status.Convert(err).Message()))
+		} else if goesOnFrom(dir, s.Checkpoint) {
+			return nil
+		} else {
+			why = append(why, fmt.Sprintf("driver %s: its copy is not whole", p.ID))
+		}
+	}
+	return fault.Newf(fault.HolderLost, "find", s.Checkpoint+" of "+job, "no driver that answers has it whole: %s",
+		strings.Join(why, "; "))
+}
+
+// goesOnFrom reports whether a job's directory has a checkpoint or a later one, whole, with the event log up to it.
+func goesOnFrom(dir, checkpoint string) bool {
+	for _, name := range slices.Backward(checkpointsIn(dir)) {
+		if name < checkpoint {
+			return false
+		}
+		if wholeCheckpoint(dir, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// wholeCheckpoint reports whether a checkpoint is what was written, and the event log up to it.
+func wholeCheckpoint(dir, name string) bool {
+	raw, err := os.ReadFile(filepath.Join(dir, checkpointsDir, name))
+	if err != nil {
+		return false
+	}
+	text, whole := disk.Unseal(raw)
+	var c struct {
+		Log driver.LogMark `json:"log"`
+	}
+	if !whole || json.Unmarshal(text, &c) != nil {
+		return false
+	}
+	if c.Log.Bytes == 0 {
+		return true
+	}
+	sum, n, err := copies.SumOf(filepath.Join(dir, driver.EventsName), c.Log.Bytes)
+	return err == nil && n == c.Log.Bytes && hex.EncodeToString(sum) == c.Log.SHA256
+}
+
+// bringJob brings a job's files from another driver that has a checkpoint or a later one. Damaged checkpoints here are
+// removed: a job does not go on from an earlier one than it has committed.
+func (d *Daemon) bringJob(ctx context.Context, from Peer, job, checkpoint string) error {
+	client, err := d.copier.client(from.Address)
+	if err != nil {
+		return err
+	}
+	ask, cancel := context.WithTimeout(ctx, gatherWait)
+	defer cancel()
+	reply, err := client.Have(ask, &wire.HaveRequest{Dir: jobDir(job)})
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(reply.Files, func(f *wire.HadFile) bool {
+		return path.Base(path.Dir(f.Path)) == checkpointsDir && path.Base(f.Path) >= checkpoint
+	})
+	if at < 0 {
+		return errors.New("it does not have it")
+	}
+	for _, f := range reply.Files {
+		if strings.HasSuffix(f.Path, ".part") {
+			continue
+		}
+		if sum, _, err := copies.SumOf(filepath.Join(d.cfg.DataDir, f.Path), -1); err == nil && bytes.Equal(sum,
+			f.Sha256) {
+			continue
+		}
+		if err := copies.Bring(ctx, client, d.cfg.DataDir, f.Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gatherProgram brings a program that is not here, or is damaged.
+func (d *Daemon) gatherProgram(ctx context.Context, digest string) error {
+	if digest == "" {
+		return nil
+	}
+	return d.bringWhole(ctx, path.Join("programs", digest), digest, 0o700)
+}
+
+// bringWhole brings a file of a digest from another driver, unless it is here and whole.
+func (r *Replica) bringWhole(ctx context.Context, file, digest string, mode os.FileMode) error {
+	here := filepath.Join(r.cfg.DataDir, file)
+	is := func() bool {
+		sum, _, err := copies.SumOf(here, -1)
+		return err == nil && hex.EncodeToString(sum) == digest
+	}
+	if is() {
+		return nil
+	}
+	why := []string{}
+	for _, p := range r.others() {
+		if err := r.bringFrom(ctx, p, file); err != nil {
+			why = append(why, fmt.Sprintf("driver %s: %s", p.ID, status.Convert(err).Message()))
+		} else if is() {
+			return os.Chmod(here, mode)
+		} else {
+			why = append(why, fmt.Sprintf("driver %s: its copy is another", p.ID))
+		}
+	}
+	return fault.Newf(fault.HolderLost, "find", file, "no driver that answers has it whole: %s",
+		strings.Join(why, "; "))
+}
+
+// bringFrom brings a file from another driver.
+func (r *Replica) bringFrom(ctx context.Context, p Peer, file string) error {
+	conn, err := wire.DialFiles(p.Address, r.admission.self)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return copies.Bring(ctx, wire.NewFilesClient(conn), r.cfg.DataDir, file)
+}

@@ -1,0 +1,252 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/programs"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// Replica is a driver: one of one, three or five. It keeps the journal with the others, and the files of jobs; while it
+// leads, it is a Daemon, too.
+type Replica struct {
+	cfg       Config
+	self      Peer // over a network
+	admission *admission
+	audit     *auditLog
+	log       hclog.Logger
+	door      *wire.Door
+	web       *http.Server // nil where there is none
+	webAddr   string
+	metrics   *metrics
+	journal   *Raft
+	programs  *programs.Store
+	files     *grpc.Server // copies, for other drivers; nil where there can be none
+	ctx       context.Context
+	cancel    context.CancelFunc
+	tasks     sync.WaitGroup
+
+	present atomic.Pointer[Daemon] // while this driver leads
+	led     chan error             // whether it could, the first time
+	outside atomic.Pointer[string] // why it is not one of the cluster's drivers; nil where it is
+	ruled   chan struct{}          // no more terms begin
+}
+
+// Start opens a driver's data directory and listens. A driver that is alone leads once Start returns.
+func Start(cfg Config) (*Replica, error) {
+	r, err := newReplica(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.open(); err != nil {
+		return nil, errors.Join(err, r.shut())
+	}
+	if !r.isAlone() {
+		return r, nil
+	}
+	select {
+	case err = <-r.led:
+	case <-time.After(raftWait):
+		err = fault.Newf(fault.Timeout, "open the journal in", r.cfg.DataDir, "no leader was elected")
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// newReplica checks a configuration, and opens certificates and the address.
+func newReplica(cfg Config) (*Replica, error) {
+	cfg = cfg.EnsureDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fault.New(fault.Internal, "find", "this executable", err)
+		}
+		cfg.Program = self
+	}
+	dir, err := filepath.Abs(cfg.DataDir)
+	if err != nil {
+		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
+	}
+	cfg.DataDir = dir
+	if err := journalOfJobs(dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "jobs"), 0o700); err != nil {
+		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
+	}
+	if err := cfg.whereInit(dir); err != nil {
+		return nil, err
+	}
+	r := &Replica{cfg: cfg, admission: &admission{}, audit: newAuditLog(dir, cfg.Logger), log: cfg.Logger,
+		led: make(chan error, 1), ruled: make(chan struct{})}
+	if err := r.admission.openTrust(dir, cfg.Listen); err != nil {
+		return nil, err
+	}
+	l, err := wire.Listen(cfg.Listen)
+	if err != nil {
+		return nil, err
+	}
+	r.door = r.admission.self.NewDoor(l, wire.Gate{Knows: r.admission.knows, Refused: r.refusedConnection})
+	if r.self, err = r.who(); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	r.metrics = newMetrics(present{r})
+	r.audit.onRefused = r.metrics.refused.Inc
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r, nil
+}
+
+// open opens the journal, and begins to serve.
+func (r *Replica) open() (err error) {
+	dir := r.cfg.DataDir
+	if r.programs, err = programs.Open(filepath.Join(dir, "programs")); err != nil {
+		return err
+	}
+	r.programs.InUse = func(digest string) bool {
+		d := r.present.Load()
+		return d == nil || d.jobs.uses(digest)
+	}
+	anew, err := r.openJournal()
+	if err != nil {
+		return err
+	}
+	r.admission.serve(r)
+	r.tasks.Go(r.door.Serve)
+	if anew || r.self.Address != "" && !r.isVoter() {
+		r.tasks.Go(func() { r.enrol(anew) })
+	}
+	r.tasks.Go(r.rule)
+	r.tasks.Go(r.observe)
+	r.tasks.Go(r.keepRenewed)
+	if r.self.Address != "" {
+		r.tasks.Go(func() { wire.ServeStanding(r.door.Room(wire.WhoLeads), r.standing) })
+		r.files = r.serveFiles()
+	}
+	return r.serveHTTP()
+}
+
+// rule leads whenever the journal says that this driver does, and until it no longer does.
+func (r *Replica) rule() {
+	defer close(r.ruled)
+	for {
+		select {
+		case leads := <-r.journal.raft.LeaderCh():
+			if r.hasPeers() {
+				r.depose()
+			}
+			if leads && r.present.Load() == nil { // one that is alone says by itself that its disk takes nothing
+				r.ascend()
+			}
+		case <-r.journal.again:
+			if r.journal.Leads() && r.present.Load() == nil {
+				r.ascend()
+			}
+		case <-r.ctx.Done():
+			return
+		}
+	}
+}
+
+// ascend begins to lead.
+func (r *Replica) ascend() {
+	term := r.journal.Term()
+	err := r.journal.caughtUp()
+	if err == nil && r.hasPeers() {
+		err = r.awaitLeases(term)
+	}
+	if err == nil {
+		_, err = r.lead(term)
+	}
+	select {
+	case r.led <- err:
+	default:
+	}
+	if err != nil {
+		if r.ctx.Err() == nil && r.journal.Leads() && r.journal.Term() == term {
+			r.log.Error("this driver cannot lead", "term", term, "error", err)
+			r.journal.abdicate()
+		}
+		return
+	}
+	r.log.Info("this driver leads", "term", term)
+}
+
+// awaitLeases waits until the processes of the driver that led before are over.
+func (r *Replica) awaitLeases(term uint64) error {
+	over := time.NewTimer(leasesOver)
+	defer over.Stop()
+	look := time.NewTicker(leaseBeat / 4)
+	defer look.Stop()
+	for {
+		select {
+		case <-over.C:
+			return nil
+		case <-look.C:
+			if !r.journal.Leads() || r.journal.Term() != term {
+				return errors.New("another driver has been elected")
+			}
+		case <-r.ctx.Done():
+			return r.ctx.Err()
+		}
+	}
+}
+
+// depose ends what this driver does while it leads.
+func (r *Replica) depose() {
+	if d := r.present.Swap(nil); d != nil {
+		r.log.Warn("this driver does not lead any more", "term", d.term)
+		d.end(false)
+	}
+}
+
+// Close stops jobs' processes, which continue when a driver leads again, shuts executors down where this is the only
+// driver, and ends.
+func (r *Replica) Close() error {
+	last := !r.hasPeers()
+	r.cancel()
+	<-r.ruled
+	if d := r.present.Swap(nil); d != nil {
+		d.end(last)
+	}
+	if !last {
+		r.journal.handOver()
+	}
+	return r.shut()
+}
+
+// shut closes what newReplica and open have opened.
+func (r *Replica) shut() error {
+	r.cancel()
+	err := r.door.Close()
+	if r.files != nil {
+		r.files.Stop()
+	}
+	if r.web != nil {
+		err = errors.Join(err, r.web.Close())
+	}
+	r.tasks.Wait()
+	if r.journal != nil {
+		err = errors.Join(err, r.journal.Close())
+	}
+	if errors.Is(err, net.ErrClosed) {
+		err = nil
+	}
+	return err
+}

@@ -1,0 +1,238 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/volley-engine/volley/internal/trust"
+)
+
+// Standing is what a driver says of the cluster's drivers.
+type Standing struct {
+	ID      string   `json:"id"`
+	Leads   bool     `json:"leads"`
+	Term    uint64   `json:"term"`
+	Leader  string   `json:"leader,omitempty"` // address of the driver that leads, as far as this one knows
+	Drivers []string `json:"drivers"`          // addresses of all
+	Wire    string   `json:"wire"`
+	HTTP    string   `json:"http,omitempty"` // where REST and metrics are served
+	Why     string   `json:"why,omitempty"`  // why it does not take part, if it does not
+}
+
+// standingMost bounds what is read of a Standing.
+const standingMost = 64 << 10
+
+// AskStanding asks a driver who leads.
+func AskStanding(ctx context.Context, addr string, by Party) (s Standing, err error) {
+	conn, err := by.DialProtocol(ctx, addr, WhoLeads, trust.OfRole(trust.Driver))
+	if err != nil {
+		return s, err
+	}
+	defer conn.Close()
+	if at, ok := ctx.Deadline(); ok {
+		_ = conn.SetReadDeadline(at) // one that cannot be set fails at once
+	}
+	err = json.NewDecoder(io.LimitReader(conn, standingMost)).Decode(&s)
+	return s, err
+}
+
+// ServeStanding answers the callers of a room that have a certificate of the cluster.
+func ServeStanding(r *Room, standing func() Standing) {
+	for {
+		conn, err := r.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer conn.Close()
+			if _, ok := PeerOf(conn); ok {
+				_ = conn.SetWriteDeadline(time.Now().Add(handshakeWait)) // one that cannot be set fails at once
+				_ = json.NewEncoder(conn).Encode(standing())             // the caller asks another
+			}
+		}()
+	}
+}
+
+const (
+	askWait    = 2 * time.Second        // for a driver's answer
+	settleWait = 250 * time.Millisecond // for others', once one says that it leads
+)
+
+// Leader finds the driver that leads: of those that say so, the one of the latest term. It returns all drivers that
+// are known, too.
+func Leader(ctx context.Context, drivers []string, by Party) (addr string, all []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askWait)
+	defer cancel()
+	type answer struct {
+		addr string
+		Standing
+		err error
+	}
+	answers := make(chan answer, len(drivers))
+	for _, a := range drivers {
+		go func() {
+			s, err := AskStanding(ctx, a, by)
+			answers <- answer{a, s, err}
+		}()
+	}
+	all = slices.Clone(drivers)
+	var best answer
+	var why []string
+	var untrusted error
+	answered := false
+	settle := time.NewTimer(askWait)
+	defer settle.Stop()
+	for range drivers {
+		var a answer
+		select {
+		case a = <-answers:
+		case <-settle.C:
+			return best.addr, all, nil
+		}
+		answered = answered || a.err == nil
+		switch {
+		case a.err != nil:
+			if strings.Contains(a.err.Error(), "trust ") || strings.Contains(a.err.Error(), "tls:") {
+				untrusted = a.err
+			}
+			why = append(why, fmt.Sprintf("%s: %v", a.addr, a.err))
+			continue
+		case a.Leads && a.Term >= best.Term:
+			best = a
+			settle.Reset(settleWait)
+		case !a.Leads && (a.Leader == "" || a.Why != ""):
+			why = append(why, a.addr+" knows of none"+because(a.Why))
+		}
+		for _, d := range a.Drivers {
+			if !slices.Contains(all, d) {
+				all = append(all, d)
+			}
+		}
+	}
+	switch {
+	case best.Leads:
+		return best.addr, all, nil
+	case len(all) > len(drivers): // drivers that were not known
+		return Leader(ctx, all, by)
+	case untrusted != nil && len(why) == len(drivers):
+		return "", all, fmt.Errorf("handshake failed: %w", untrusted)
+	}
+	if answered {
+		return "", all, fmt.Errorf("%w: %s", errNoneLeads, strings.Join(why, "; "))
+	}
+	return "", all, errors.New(strings.Join(why, "; "))
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
+// follower connects to the driver that leads, and learns of drivers that are added.
+type follower struct {
+	by Party
+	mu sync.Mutex
+	to []string
+}
+
+// connect connects to the driver that leads.
+func (f *follower) connect(ctx context.Context, _ string) (net.Conn, error) {
+	f.mu.Lock()
+	drivers := slices.Clone(f.to)
+	f.mu.Unlock()
+	addr, all, err := patiently(ctx, drivers, f.by)
+	f.mu.Lock()
+	f.to = all
+	f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return Connect(ctx, addr)
+}
+
+// patiently finds the driver that leads, and waits for one to be elected while there are drivers that answer.
+func patiently(ctx context.Context, drivers []string, by Party) (addr string, all []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, electWait)
+	defer cancel()
+	for {
+		addr, all, err = Leader(ctx, drivers, by)
+		if err == nil || !errors.Is(err, errNoneLeads) {
+			return addr, all, err
+		}
+		drivers = all
+		select {
+		case <-time.After(electLook):
+		case <-ctx.Done():
+			return addr, all, err
+		}
+	}
+}
+
+const (
+	electWait = 15 * time.Second // for a driver to be elected
+	electLook = 100 * time.Millisecond
+)
+
+// errNoneLeads is why there is no driver to speak with although some answer.
+var errNoneLeads = errors.New("no driver leads")
+
+// DialDriver prepares a connection to the driver that leads, of a list of addresses with commas between them.
+func DialDriver(list string, by Party) (*grpc.ClientConn, error) {
+	if err := CheckDrivers(list); err != nil {
+		return nil, err
+	}
+	all := Drivers(list)
+	if _, socket := SocketPath(all[0]); socket {
+		return Dial(all[0], by, trust.OfRole(trust.Driver))
+	}
+	return dial(all[0], by, trust.OfRole(trust.Driver), (&follower{by: by, to: all}).connect)
+}
+
+// DialFiles prepares a connection to the copies of files that another driver keeps.
+func DialFiles(addr string, by Party) (*grpc.ClientConn, error) {
+	if by.ID == nil {
+		return nil, NoCertificate("dial", addr)
+	}
+	proof := credentials.NewTLS(by.ID.Client([]string{OfFiles}, trust.OfRole(trust.Driver)))
+	return dialBy(addr, by, proof, Connect)
+}
+
+// Drivers returns the addresses of a list, in which commas are between them.
+func Drivers(list string) (out []string) {
+	if _, socket := SocketPath(list); socket {
+		return []string{list}
+	}
+	for a := range strings.SplitSeq(list, ",") {
+		if a = strings.TrimSpace(a); a != "" && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// CheckDrivers refuses what is no list of drivers' addresses.
+func CheckDrivers(list string) error {
+	all := Drivers(list)
+	for _, a := range all {
+		if err := CheckAddress("use the driver at", a); err != nil {
+			return err
+		}
+	}
+	if len(all) == 0 {
+		return CheckAddress("use the driver at", list)
+	}
+	return nil
+}
