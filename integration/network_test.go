@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -63,8 +64,15 @@ func (n *onNetwork) home(host string) string { return filepath.Join(n.dir, host+
 
 // try runs a command on a host.
 func (n *onNetwork) try(host string, args ...string) (string, error) {
+	return n.tryFor(time.Minute, host, args...)
+}
+
+// tryFor runs a command on a host that may take a while, and no longer.
+func (n *onNetwork) tryFor(most time.Duration, host string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
 	program, rest := n.Host(host).On("env", append([]string{"VOLLEY_HOME=" + n.home(host), binary}, args...)...)
-	cmd := exec.Command(program, rest...)
+	cmd := exec.CommandContext(ctx, program, rest...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -24,7 +25,7 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// gatherWait bounds how long one other driver's copy of a job is waited for before the first byte.
+// gatherWait bounds how long other drivers may take to say what they have of a job.
 const gatherWait = 5 * time.Second
 
 // gather sees to it that what a job goes on from is here: its last committed checkpoint or a later one, with the log up
@@ -46,14 +47,18 @@ func (d *Daemon) gather(ctx context.Context, job string) error {
 	}
 	d.log.Info("a job's files are brought from other drivers", "job", job, "checkpoint", s.Checkpoint)
 	why := []string{}
-	for _, p := range d.others() {
-		if err := d.bringJob(ctx, p, job, s.Checkpoint); err != nil {
-			why = append(why, fmt.Sprintf("driver %s: %s", p.ID, status.Convert(err).Message()))
-		} else if goesOnFrom(dir, s.Checkpoint) {
-			return nil
-		} else {
-			why = append(why, fmt.Sprintf("driver %s: its copy is not whole", p.ID))
+	for h := range d.holders(ctx, job, s.Checkpoint) {
+		err := h.err
+		if err == nil {
+			err = d.bringJob(ctx, h)
 		}
+		if err == nil && goesOnFrom(dir, s.Checkpoint) {
+			return nil
+		}
+		if err == nil {
+			err = errors.New("its copy is not whole")
+		}
+		why = append(why, fmt.Sprintf("driver %s: %s", h.ID, status.Convert(err).Message()))
 	}
 	return fault.Newf(fault.HolderLost, "find", s.Checkpoint+" of "+job, "no driver that answers has it whole: %s",
 		strings.Join(why, "; "))
@@ -92,26 +97,54 @@ func wholeCheckpoint(dir, name string) bool {
 	return err == nil && n == c.Log.Bytes && hex.EncodeToString(sum) == c.Log.SHA256
 }
 
-// bringJob brings a job's files from another driver that has a checkpoint or a later one. Damaged checkpoints here are
-// removed: a job does not go on from an earlier one than it has committed.
-func (d *Daemon) bringJob(ctx context.Context, from Peer, job, checkpoint string) error {
-	client, err := d.copier.client(from.Address)
-	if err != nil {
-		return err
+// holder is another driver that has a checkpoint or a later one, or err says why it is of no use.
+type holder struct {
+	Peer
+	client wire.FilesClient
+	files  []*wire.HadFile
+	err    error
+}
+
+// holders asks all other drivers at once, and yields them as they answer: one that is cut off holds nothing up.
+func (d *Daemon) holders(ctx context.Context, job, checkpoint string) iter.Seq[holder] {
+	return func(yield func(holder) bool) {
+		ask, cancel := context.WithTimeout(ctx, gatherWait)
+		defer cancel()
+		others := d.others()
+		answers := make(chan holder, len(others))
+		for _, p := range others {
+			go func() { answers <- d.holds(ask, p, job, checkpoint) }()
+		}
+		for range others {
+			if !yield(<-answers) {
+				return
+			}
+		}
 	}
-	ask, cancel := context.WithTimeout(ctx, gatherWait)
-	defer cancel()
-	reply, err := client.Have(ask, &wire.HaveRequest{Dir: jobDir(job)})
-	if err != nil {
-		return err
+}
+
+func (d *Daemon) holds(ctx context.Context, p Peer, job, checkpoint string) holder {
+	h := holder{Peer: p}
+	if h.client, h.err = d.copier.client(p.Address); h.err != nil {
+		return h
 	}
-	at := slices.IndexFunc(reply.Files, func(f *wire.HadFile) bool {
+	reply, err := h.client.Have(ctx, &wire.HaveRequest{Dir: jobDir(job)})
+	if h.err = err; err != nil {
+		return h
+	}
+	h.files = reply.Files
+	at := slices.IndexFunc(h.files, func(f *wire.HadFile) bool {
 		return path.Base(path.Dir(f.Path)) == checkpointsDir && path.Base(f.Path) >= checkpoint
 	})
 	if at < 0 {
-		return errors.New("it does not have it")
+		h.err = errors.New("it does not have it")
 	}
-	for _, f := range reply.Files {
+	return h
+}
+
+// bringJob brings a job's files from another driver.
+func (d *Daemon) bringJob(ctx context.Context, from holder) error {
+	for _, f := range from.files {
 		if strings.HasSuffix(f.Path, ".part") {
 			continue
 		}
@@ -119,7 +152,7 @@ func (d *Daemon) bringJob(ctx context.Context, from Peer, job, checkpoint string
 			f.Sha256) {
 			continue
 		}
-		if err := copies.Bring(ctx, client, d.cfg.DataDir, f.Path); err != nil {
+		if err := copies.Bring(ctx, from.client, d.cfg.DataDir, f.Path); err != nil {
 			return err
 		}
 	}

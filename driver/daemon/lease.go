@@ -14,6 +14,8 @@ const (
 	leaseLasts = 1200 * time.Millisecond
 	leaseBeat  = 200 * time.Millisecond // between two questions
 	drift      = 10                     // parts: clocks may run apart by one of them
+	// silenceMost is the silence of a driver after which an executor looks for another that leads: its runners stay.
+	silenceMost = 1500 * time.Millisecond
 )
 
 // leasesOver is how long a driver that has been elected waits for the processes of the one before to be over.
@@ -46,7 +48,7 @@ func (d *Daemon) extend(w *jobHandle, asked uint64) {
 // beat says to executors that this driver leads, until the context ends: one that does not hear of it looks for
 // another.
 func (d *Daemon) beat() {
-	ticker := time.NewTicker(d.cfg.beat())
+	ticker := time.NewTicker(min(d.cfg.beat(), leaseBeat))
 	defer ticker.Stop()
 	for {
 		select {

@@ -301,8 +301,11 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 // admitMember sends an executor its welcome.
 func (d *Daemon) admitMember(m *member) {
 	d.members.put(m)
-	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Welcome{Welcome: &wire.Welcome{BeatNs: uint64(
-		d.cfg.beat()), Term: d.term}}})
+	w := &wire.Welcome{BeatNs: uint64(d.cfg.beat()), Term: d.term}
+	if d.hasPeers() {
+		w.LeaseNs = uint64(silenceMost)
+	}
+	_ = m.out.Put(&wire.ForExecutor{Body: &wire.ForExecutor_Welcome{Welcome: w}})
 	d.log.Info("executor joined", "executor", m.name, "slots", m.slots)
 }
 

@@ -45,7 +45,7 @@ const (
 	raftBeat = 50 * time.Millisecond
 	// electionWait is the silence of the driver that leads after which another may be elected. One that was alone when
 	// it was started takes electionLeast for it, which is also how long a driver leads that reaches no majority.
-	electionWait, electionLeast = time.Second, 500 * time.Millisecond
+	electionWait, electionLeast = 700 * time.Millisecond, 500 * time.Millisecond
 	// raftWait bounds waits for the journal.
 	raftWait = 10 * time.Second
 	// trailing is how many entries the journal keeps that a snapshot has, for drivers that lag; one alone needs few.

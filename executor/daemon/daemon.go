@@ -233,6 +233,7 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 			joined, d.term = true, b.Welcome.Term
 			d.cfg.Ready(d.cfg.Driver)
 			d.log.Info("registered", "driver", d.cfg.Driver, "name", d.cfg.Name, "term", d.term)
+			l.silence = time.Duration(b.Welcome.LeaseNs)
 			l.beat = max(time.Duration(b.Welcome.BeatNs), 10*time.Millisecond)
 			go d.beat(l)
 			go d.watch(l, cancel)
@@ -344,10 +345,7 @@ func (d *Daemon) watch(l *link, end func()) {
 			detector.Look(time.Now())
 			d.killSilent(detector, l)
 			d.killOrphans(l)
-			if l.heard.Load() > 0 && detector.Dead(d.began.Add(time.Duration(l.heard.Load()))) {
-				d.log.Warn("the driver gives no heartbeat", "silent for", detector.Silence())
-				end()
-			}
+			d.endIfSilent(l, detector, end)
 		case <-l.ctx.Done():
 			return
 		}

@@ -17,6 +17,8 @@ type link struct {
 	beat  time.Duration
 	began time.Duration // since the daemon
 	again bool          // there was one before it
+	// silence is how long a driver that is not alone may be silent; 0 is as long as an executor may.
+	silence time.Duration
 	heard atomic.Int64  // the driver's last heartbeat, since the daemon began
 }
 
@@ -34,6 +36,18 @@ const (
 
 // now returns the time since the daemon began.
 func (d *Daemon) now() time.Duration { return time.Since(d.began) }
+
+// endIfSilent ends the connection to a driver that has given heartbeats and does no longer.
+func (d *Daemon) endIfSilent(l *link, v *wire.FailureDetector, end func()) {
+	heard := time.Duration(l.heard.Load())
+	if heard == 0 {
+		return
+	}
+	if silent := d.now() - heard; v.Dead(d.began.Add(heard)) || l.silence > 0 && silent > l.silence {
+		d.log.Warn("the driver gives no heartbeat", "silent for", silent)
+		end()
+	}
+}
 
 // outlives reports whether runners outlive the connection to a driver: over the network others may lead, and one that
 // serves a socket ends with its user's session.

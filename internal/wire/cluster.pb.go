@@ -854,7 +854,8 @@ type Welcome struct {
 	BeatNs uint64 `protobuf:"varint,2,opt,name=beat_ns,json=beatNs,proto3" json:"beat_ns,omitempty"`
 	// Of the journal, in which the driver leads; 0 is of a driver that is alone.
 	Term uint64 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
-	// To a job's process: how long it may go on without a Lease; 0 is for ever.
+	// To a job's process: how long it may go on without a Lease; 0 is for ever. To an executor: the silence of the
+	// driver after which it looks for another; 0 is as long as the driver waits for its own.
 	LeaseNs       uint64 `protobuf:"varint,4,opt,name=lease_ns,json=leaseNs,proto3" json:"lease_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -66,7 +66,7 @@ func ServeStanding(r *Room, standing func() Standing) {
 
 const (
 	askWait    = 2 * time.Second        // for a driver's answer
-	settleWait = 250 * time.Millisecond // for others', once one says that it leads
+	settleWait = 250 * time.Millisecond // for others', once one has answered
 )
 
 // Leader finds the driver that leads: of those that say so, the one of the latest term. It returns all drivers that
@@ -93,12 +93,14 @@ func Leader(ctx context.Context, drivers []string, by Party) (addr string, all [
 	answered := false
 	settle := time.NewTimer(askWait)
 	defer settle.Stop()
+gathering:
 	for range drivers {
 		var a answer
 		select {
 		case a = <-answers:
 		case <-settle.C:
-			return best.addr, all, nil
+			why = append(why, "others do not answer")
+			break gathering
 		}
 		answered = answered || a.err == nil
 		switch {
@@ -110,10 +112,10 @@ func Leader(ctx context.Context, drivers []string, by Party) (addr string, all [
 			continue
 		case a.Leads && a.Term >= best.Term:
 			best = a
-			settle.Reset(settleWait)
 		case !a.Leads && (a.Leader == "" || a.Why != ""):
 			why = append(why, a.addr+" knows of none"+because(a.Why))
 		}
+		settle.Reset(settleWait)
 		for _, d := range a.Drivers {
 			if !slices.Contains(all, d) {
 				all = append(all, d)
