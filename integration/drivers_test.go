@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,9 +43,7 @@ func newDrivers(t *testing.T) *drivers {
 	for _, id := range []string{"2", "3"} {
 		d.as("d"+id, "init", "--bundle", bundle, "--address", d.address(id), "--data-dir", d.data(id))
 	}
-	for _, id := range []string{"1", "2", "3"} {
-		d.start(id)
-	}
+	d.startAll()
 	d.as("client", "login", d.as("d1", "token", "create", "--role", "admin", "--name", "client"))
 	token := d.as("client", "token", "create", "--role", "executor", "--uses", "4")
 	for _, name := range []string{"e1", "e2", "e3", "e4"} {
@@ -61,6 +60,20 @@ func (d *drivers) data(id string) string { return filepath.Join(d.dir, "driver-"
 func (d *drivers) start(id string) {
 	d.t.Helper()
 	d.running[id] = d.launch("d"+id, "driver", "--data-dir", d.data(id))
+}
+
+// startAll starts all drivers at once: those of a new cluster wait for each other.
+func (d *drivers) startAll() {
+	d.t.Helper()
+	var all sync.WaitGroup
+	started := make([]*lab.Process, 3)
+	for n := range started {
+		all.Go(func() { started[n] = d.launch(fmt.Sprint("d", n+1), "driver", "--data-dir", d.data(fmt.Sprint(n+1))) })
+	}
+	all.Wait()
+	for n, p := range started {
+		d.running[fmt.Sprint(n+1)] = p
+	}
 }
 
 // kill ends a driver and whatever it has started.

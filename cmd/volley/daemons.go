@@ -61,7 +61,7 @@ is ready, and ends on SIGTERM.`,
 			if cfg.Logger, err = logs.logger(c, "driver"); err != nil {
 				return err
 			}
-			d, err := driverd.Start(cfg)
+			d, err := driverd.Start(c.Context(), cfg)
 			if err != nil {
 				return err
 			}

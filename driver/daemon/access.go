@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,8 @@ import (
 type Access struct {
 	Tokens  map[string]AccessToken  `json:"tokens,omitempty"`  // by id
 	Members map[string]MemberSigned `json:"members,omitempty"` // by serial number of their certificates
+	// Removed are the ids of drivers that were taken out: they are not used again.
+	Removed []string `json:"removed,omitempty"`
 }
 
 // AccessToken is a token, without its secret.
@@ -57,6 +60,8 @@ func (a *Access) apply(r Record) {
 			a.Members[m.Serial] = m
 		}
 		put(&a.Members, r.Member.Serial, *r.Member)
+	case r.Kind == DriverRemoved && !slices.Contains(a.Removed, r.ID):
+		a.Removed = append(a.Removed, r.ID)
 	case r.Kind == CertificateRevoked:
 		m, known := a.Members[r.ID]
 		if !known { // signed by other means, or before the journal was lost
@@ -93,7 +98,7 @@ func (a *Access) forget(now int64) {
 
 func (a *Access) clone() Access {
 	out := Access{Tokens: make(map[string]AccessToken, len(a.Tokens)),
-		Members: make(map[string]MemberSigned, len(a.Members))}
+		Members: make(map[string]MemberSigned, len(a.Members)), Removed: slices.Clone(a.Removed)}
 	for id, t := range a.Tokens {
 		out.Tokens[id] = t
 	}
@@ -172,9 +177,22 @@ func (a *Access) which(cluster, s string, now time.Time) []MemberSigned {
 	return a.good(s, now)
 }
 
+// ofDriverRole reports whether a certificate's name is a driver's.
+func ofDriverRole(name string) bool {
+	u, err := url.Parse(name)
+	if err != nil {
+		return false
+	}
+	n, err := trust.ParseName(u)
+	return err == nil && n.Role == trust.Driver
+}
+
 // under returns the certificates in use that another authority than the one of a pin has signed.
 func (a *Access) under(pin string, now time.Time) (out []MemberSigned) {
 	for _, m := range a.Members {
+		if ofDriverRole(m.Name) { // who signs their own
+			continue
+		}
 		if m.Authority != pin && !m.Replaced && m.Revoked == 0 && m.Expires.After(now) {
 			out = append(out, m)
 		}

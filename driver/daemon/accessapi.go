@@ -64,6 +64,8 @@ func (d *Daemon) CreateToken(ctx context.Context, req *wire.CreateTokenRequest) 
 	case req.Name != "" && !trust.Valid(req.Name):
 		return nil, status.Errorf(codes.InvalidArgument,
 			"%q is no name: letters, digits, '.', '_' and '-', at most 128", req.Name)
+	case role == trust.Driver && req.Name != "":
+		return nil, status.Error(codes.InvalidArgument, "drivers are numbered: --name is for others")
 	case role != trust.Executor && req.Uses > 1:
 		return nil, status.Error(codes.InvalidArgument, "only executors may join more than once by a token: "+
 			"people have one each")
@@ -224,7 +226,8 @@ func (d *Daemon) ChangeAuthority(ctx context.Context, req *wire.ChangeAuthorityR
 		return nil, err
 	}
 	if err := d.agree(ctx); err != nil && !req.Force { // one that has not heard of it would refuse the others
-		return nil, err
+		return nil, status.Errorf(codes.Unavailable, "%s; volley drivers rm takes out one that is lost",
+			status.Convert(err).Message())
 	}
 	change := func() error { return d.admission.authorities.Next(time.Now()) }
 	if !req.Retire && len(d.admission.authorities.Pins()) > 1 {

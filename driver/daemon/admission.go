@@ -21,7 +21,8 @@ type admission struct {
 	self        wire.Party         // of this driver
 	authorities *trust.Authorities // nil where the driver serves one user, over a socket
 	drivers     func() []string    // addresses of the cluster's
-	journal     *Raft
+	journal     func() *Raft
+	opened      func() bool               // whether the journal is
 	job         func(token string) string // the job that has not ended and has a token
 	runs        func(job string) bool     // whether a job has not ended
 	leads       func() bool               // whether this driver does
@@ -56,6 +57,12 @@ func (o *admission) openTrust(dataDir, listen string) (err error) {
 	}
 	if o.self.ID, err = trust.OpenIdentity(dir); err != nil {
 		return err
+	}
+	if time.Now().Before(o.self.ID.Expires()) {
+		if err := o.self.ID.Trusts(o.self.ID.Chain()); err != nil {
+			return fault.New(fault.Corrupt, "use the certificate in", dir, err).
+				WithHint("its authority has not signed it as it is: restore the files, or make this driver anew")
+		}
 	}
 	return o.renewSelf(time.Now())
 }
@@ -125,7 +132,7 @@ func (o *admission) inForce(p trust.Peer) error {
 
 // write writes records down, and takes them over. What may have been written counts, unless it lets a caller in.
 func (o *admission) write(ctx context.Context, records ...Record) error {
-	err := o.journal.Append(ctx, records...)
+	err := o.journal().Append(ctx, records...)
 	unknown := fault.Is(err, fault.Timeout) || fault.Is(err, fault.Cancelled)
 	o.mu.Lock()
 	for _, r := range records {
@@ -142,7 +149,8 @@ func (o *admission) write(ctx context.Context, records ...Record) error {
 
 // serve has the journal decide, and the driver that leads know of jobs.
 func (o *admission) serve(r *Replica) {
-	o.journal, o.drivers, o.nextID, o.bundle = r.journal, r.drivers, r.nextID, r.bundle
+	o.journal, o.drivers, o.nextID, o.bundle = func() *Raft { return r.journal }, r.drivers, r.nextID, r.bundle
+	o.opened = r.opened.Load
 	o.leads = func() bool { return r.present.Load() != nil }
 	o.job = func(token string) string {
 		if d := r.present.Load(); d != nil {
@@ -165,8 +173,12 @@ func (o *admission) takeOver(a Access) {
 
 // read calls a function that looks at who may do what.
 func (o *admission) read(look func(*Access)) {
+	if !o.opened() {
+		look(&Access{})
+		return
+	}
 	if !o.leads() {
-		o.journal.fsm.access(look)
+		o.journal().fsm.access(look)
 		return
 	}
 	o.mu.RLock()

@@ -32,8 +32,8 @@ func (r *Replica) serveFiles() *grpc.Server {
 	}
 	s := r.admission.self.NewServer(wire.Gate{Knows: r.admission.knows, Admit: admit, Refused: r.refusedConnection})
 	wire.RegisterFilesServer(s, sharing{&copies.Store{Root: r.cfg.DataDir, Within: []string{"jobs", "programs"},
-		Term: r.journal.Term}, r})
-	r.tasks.Go(func() { _ = s.Serve(r.door.Room(wire.OfFiles)) })
+		Skip: []string{"cache"}, Term: r.journal.Term}, r})
+	r.tasks.Go(func() { _ = s.Serve(r.door.Room(wire.OfFiles(r.founding))) })
 	return s
 }
 
@@ -84,7 +84,7 @@ func (c *copier) client(addr string) (wire.FilesClient, error) {
 	conn := c.conns[addr]
 	if conn == nil {
 		var err error
-		if conn, err = wire.DialFiles(addr, c.d.admission.self); err != nil {
+		if conn, err = wire.DialFiles(addr, c.d.admission.self, c.d.founding); err != nil {
 			return nil, err
 		}
 		c.conns[addr] = conn
@@ -133,30 +133,31 @@ func (c *copier) copy(ctx context.Context, name string, whole bool) error {
 	for _, p := range others {
 		c.work(at, name, p)
 	}
-	return at.await(ctx, want, len(others))
+	return at.await(ctx, want, others)
 }
 
 // await waits until a majority has what was asked for; others are the drivers beside this one.
-func (at *copied) await(ctx context.Context, want uint64, others int) error {
+func (at *copied) await(ctx context.Context, want uint64, others []Peer) error {
 	late := time.NewTimer(copyWait)
 	defer late.Stop()
 	over := false
 	for {
 		have, failed := 0, []string{}
 		at.mu.Lock()
-		for id, c := range at.by {
-			if c.has >= want {
+		for _, p := range others {
+			if c := at.by[p.ID]; c == nil {
+			} else if c.has >= want {
 				have++
 			} else if c.failed != nil {
-				failed = append(failed, fmt.Sprintf("driver %s: %s", id, status.Convert(c.failed).Message()))
+				failed = append(failed, fmt.Sprintf("driver %s: %s", p.ID, status.Convert(c.failed).Message()))
 			}
 		}
 		changed := at.changed
 		at.mu.Unlock()
 		switch {
-		case have+1 > (others+1)/2:
+		case have+1 > (len(others)+1)/2:
 			return nil
-		case over && have+len(failed) == others:
+		case over && have+len(failed) == len(others):
 			slices.Sort(failed)
 			return fault.Newf(fault.NoResources, "copy", "the job's files to other drivers", "%s",
 				strings.Join(failed, "; "))

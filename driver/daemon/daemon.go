@@ -24,6 +24,7 @@ type Daemon struct {
 	handovers   handovers
 	inspections inspections
 	copier      *copier
+	lacks       sync.Map // jobs whose files a driver lacks, by its id
 	ctx         context.Context
 	cancel      context.CancelFunc
 	stopWatch   context.CancelFunc
@@ -54,6 +55,7 @@ func (r *Replica) lead(term uint64) (*Daemon, error) {
 	d.wg.Go(func() { d.watch(watched) })
 	d.wg.Go(d.beat)
 	d.wg.Go(d.keepAgreed)
+	d.wg.Go(d.reconcile)
 	d.wg.Go(func() {
 		if err := removeLeftOver(filepath.Join(r.cfg.DataDir, "jobs"), kept); err != nil {
 			d.log.Error("cannot remove what jobs have left", "error", err)

@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +43,7 @@ func (d *Daemon) Drivers(ctx context.Context, _ *wire.DriversRequest) (*wire.Dri
 				i.State, i.Why = "silent", err.Error()
 				return
 			}
-			i.Version, i.Why = standing.Wire, standing.Why
+			i.Version, i.Why = standing.Wire, cmp.Or(standing.Why, d.lacking(i.Id))
 		})
 	}
 	all.Wait()
@@ -62,7 +64,7 @@ func (r *Raft) servers() []raft.Server {
 }
 
 // RemoveDriver takes a driver out of the cluster.
-func (d *Daemon) RemoveDriver(_ context.Context, req *wire.RemoveDriverRequest) (*wire.RemoveDriverReply, error) {
+func (d *Daemon) RemoveDriver(ctx context.Context, req *wire.RemoveDriverRequest) (*wire.RemoveDriverReply, error) {
 	all := d.journal.servers()
 	switch {
 	case !slices.ContainsFunc(all, func(s raft.Server) bool { return string(s.ID) == req.Id }):
@@ -72,6 +74,11 @@ func (d *Daemon) RemoveDriver(_ context.Context, req *wire.RemoveDriverRequest) 
 	case req.Id == d.self.ID:
 		return nil, status.Errorf(codes.InvalidArgument, "driver %s leads: stop it, so that another does, and remove "+
 			"it then", req.Id)
+	}
+	d.admission.change.Lock()
+	defer d.admission.change.Unlock()
+	if err := d.admission.write(ctx, Record{Kind: DriverRemoved, ID: req.Id, At: time.Now().UnixNano()}); err != nil {
+		return nil, err
 	}
 	if err := d.journal.raft.RemoveServer(raft.ServerID(req.Id), 0, raftWait).Error(); err != nil {
 		return nil, status.Errorf(codes.Unavailable, "driver %s was not removed: %v", req.Id, err)
@@ -85,42 +92,95 @@ func (d *Daemon) Enrol(ctx context.Context, req *wire.EnrolRequest) (*wire.Enrol
 	if err := wire.CheckAddress("enrol", req.Address); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	id, at := raft.ServerID(wire.CallerOf(ctx).Peer.Name.ID), raft.ServerAddress(req.Address)
-	known := slices.ContainsFunc(d.journal.servers(), func(s raft.Server) bool {
-		return s.ID == id && s.Suffrage == raft.Voter
-	})
-	var err error
-	if req.Anew && known {
-		err = d.journal.raft.RemoveServer(id, 0, raftWait).Error()
+	id, removed := wire.CallerOf(ctx).Peer.Name.ID, false
+	d.admission.read(func(a *Access) { removed = slices.Contains(a.Removed, id) })
+	if removed {
+		return nil, status.Errorf(codes.PermissionDenied, "driver %s was removed from the cluster: its place is taken "+
+			"by another, of volley token create --role driver", id)
 	}
-	if err == nil && (req.Anew || !known) {
-		err = d.journal.raft.AddNonvoter(id, at, 0, raftWait).Error()
-	}
-	if err == nil {
-		err = d.journal.awaitReplicated(ctx)
-	}
-	if err == nil {
-		err = d.journal.raft.AddVoter(id, at, 0, raftWait).Error()
-	}
-	if err != nil {
+	if err := d.enrol(ctx, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(req.Address)},
+		req.Anew); err != nil {
 		return nil, status.Errorf(codes.Unavailable, "driver %s was not taken in: %v", id, err)
 	}
-	d.log.Info("a driver was taken in", "driver", id, "address", at, "with an empty journal", req.Anew)
+	d.log.Info("a driver was taken in", "driver", id, "address", req.Address, "with an empty journal", req.Anew)
 	return &wire.EnrolReply{}, nil
 }
 
-// awaitReplicated waits until a new entry is applied: a driver that was added has been sent the journal then, or is
-// being sent it.
-func (r *Raft) awaitReplicated(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+// enrol makes a driver a voter once it answers at its address and has caught up.
+func (d *Daemon) enrol(ctx context.Context, s raft.Server, anew bool) error {
+	if _, err := d.standingAt(ctx, s); err != nil {
 		return err
 	}
-	return r.raft.Barrier(raftWait).Error()
+	known := slices.ContainsFunc(d.journal.servers(), func(o raft.Server) bool {
+		return o.ID == s.ID && o.Suffrage == raft.Voter
+	})
+	var err error
+	if anew && known {
+		err = d.journal.raft.RemoveServer(s.ID, 0, raftWait).Error()
+	}
+	if err == nil && (anew || !known) {
+		err = d.journal.raft.AddNonvoter(s.ID, s.Address, 0, raftWait).Error()
+	}
+	if err == nil {
+		err = d.awaitCaughtUp(ctx, s)
+	}
+	if err == nil {
+		err = d.journal.raft.AddVoter(s.ID, s.Address, 0, raftWait).Error()
+	}
+	return err
+}
+
+// standingAt asks a driver how it stands, at the address by which it says that it is reached.
+func (d *Daemon) standingAt(ctx context.Context, s raft.Server) (wire.Standing, error) {
+	ask, cancel := context.WithTimeout(ctx, standingWait)
+	defer cancel()
+	standing, err := wire.AskStanding(ask, string(s.Address), d.admission.self)
+	if err == nil && standing.ID != string(s.ID) {
+		err = fmt.Errorf("at %s there is driver %s", s.Address, standing.ID)
+	}
+	if err != nil {
+		return standing, fmt.Errorf("it is not reached at %s: %w", s.Address, err)
+	}
+	return standing, nil
+}
+
+// awaitCaughtUp waits until a driver has what this one has now.
+func (d *Daemon) awaitCaughtUp(ctx context.Context, s raft.Server) error {
+	want := d.journal.raft.LastIndex()
+	for end := time.Now().Add(catchUpWait); ; {
+		standing, err := d.standingAt(ctx, s)
+		switch {
+		case err == nil && standing.Entries >= want:
+			return nil
+		case time.Now().After(end):
+			return errors.Join(err, fmt.Errorf("its journal has %d of %d entries after %v", standing.Entries, want,
+				catchUpWait))
+		}
+		select {
+		case <-time.After(enrolAgain / 10):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// catchUpWait bounds how long a driver that is taken in may take to get the journal.
+const catchUpWait = 30 * time.Second
+
+// kept is what a snapshot keeps.
+type kept struct {
+	State   State  `json:"state"`
+	Term    uint64 `json:"term"`              // of the journal
+	Cluster string `json:"cluster,omitempty"` // empty is one user's
 }
 
 // Snapshot sends what the journal has.
 func (d *Daemon) Snapshot(_ *wire.SnapshotRequest, stream wire.Cluster_SnapshotServer) error {
-	raw, err := json.Marshal(d.journal.State())
+	kept := kept{State: d.journal.State(), Term: d.term}
+	if d.self.Address != "" {
+		kept.Cluster = d.admission.authorities.Cluster()
+	}
+	raw, err := json.Marshal(kept)
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())
 	}
@@ -143,11 +203,14 @@ func (r *Replica) nextID() string {
 			most = max(most, n)
 		}
 	}
-	for _, p := range r.journal.Peers() {
-		note(p.ID)
+	for _, p := range r.journal.servers() {
+		note(string(p.ID))
 	}
 	prefix := trust.Name{Cluster: r.admission.authorities.Cluster(), Role: trust.Driver}.String()
 	r.admission.read(func(a *Access) {
+		for _, id := range a.Removed {
+			note(id)
+		}
 		for _, m := range a.Members {
 			if id, ok := strings.CutPrefix(m.Name, prefix); ok {
 				note(id)
@@ -163,13 +226,16 @@ func (r *Replica) bundle() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(driverBundle{Authorities: all, Drivers: r.journal.Peers()})
+	return json.Marshal(driverBundle{Authorities: all, Drivers: r.journal.Peers(), Founding: r.founding})
 }
 
 // enrol has this driver taken in by the others, until it is.
 func (r *Replica) enrol(anew bool) {
 	for why := ""; ; {
 		err := r.enrolOnce(anew)
+		if err == nil && anew {
+			err = r.complete()
+		}
 		if err == nil {
 			r.journal.votes.Store(true)
 			r.log.Info("this driver is one of the cluster's", "id", r.self.ID, "address", r.self.Address)
@@ -232,27 +298,4 @@ func (r *Replica) isVoter() bool {
 	return slices.ContainsFunc(r.journal.servers(), func(s raft.Server) bool {
 		return string(s.ID) == r.self.ID && s.Suffrage == raft.Voter
 	})
-}
-
-// clusterIsThere reports whether other drivers have a cluster already: a driver without a journal was one of it, and
-// begins none.
-func (r *Replica) clusterIsThere(first []Peer) bool {
-	found := make(chan bool, len(first))
-	for _, p := range first {
-		if p.ID == r.self.ID {
-			found <- false
-			continue
-		}
-		go func() {
-			ctx, cancel := context.WithTimeout(r.ctx, standingWait)
-			defer cancel()
-			s, err := wire.AskStanding(ctx, p.Address, r.admission.self)
-			found <- err == nil && (s.Leads || s.Leader != "" && s.Leader != r.self.Address)
-		}()
-	}
-	there := false
-	for range first {
-		there = <-found || there
-	}
-	return there
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"crypto/tls"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -23,8 +24,19 @@ func (r *Replica) answer(at route, w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// forward passes a request on to the driver that leads, with the token that came with it: whether that may read is the
-// journal's to say, at either. A request that a certificate has let in is passed on in this driver's name.
+// serialHeader has the serial number of the certificate that has let a request in that a driver passes on.
+const serialHeader = "Volley-Certificate"
+
+// tlsOf returns the state of a request's connection.
+func tlsOf(req *http.Request) tls.ConnectionState {
+	if req.TLS == nil {
+		return tls.ConnectionState{}
+	}
+	return *req.TLS
+}
+
+// forward passes a request on to the driver that leads, with the token that came with it, or the serial number of the
+// certificate: whether that may read is for the other to say, which may know more.
 func (r *Replica) forward(w http.ResponseWriter, req *http.Request) {
 	leader := r.journal.Leader().Address
 	if leader == "" {
@@ -41,6 +53,11 @@ func (r *Replica) forward(w http.ResponseWriter, req *http.Request) {
 	to.Transport = &http.Transport{TLSClientConfig: r.admission.self.ID.Client([]string{"http/1.1"},
 		trust.OfRole(trust.Driver)), DisableKeepAlives: true, ResponseHeaderTimeout: requestWait,
 		TLSHandshakeTimeout: 5 * time.Second}
+	if p, ok := trust.PeerOf(tlsOf(req)); ok && req.Header.Get("Authorization") == "" {
+		req.Header.Set(serialHeader, p.Serial)
+	} else {
+		req.Header.Del(serialHeader)
+	}
 	to.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, err error) {
 		refuse(w, http.StatusBadGateway, "the driver at "+leader+", which leads, did not answer: "+err.Error())
 	}

@@ -1,12 +1,12 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"path"
@@ -50,13 +50,10 @@ func (d *Daemon) gather(ctx context.Context, job string) error {
 	for h := range d.holders(ctx, job, s.Checkpoint) {
 		err := h.err
 		if err == nil {
-			err = d.bringJob(ctx, h)
-		}
-		if err == nil && goesOnFrom(dir, s.Checkpoint) {
-			return nil
+			err = d.bringJob(ctx, h, job, s.Checkpoint)
 		}
 		if err == nil {
-			err = errors.New("its copy is not whole")
+			return nil
 		}
 		why = append(why, fmt.Sprintf("driver %s: %s", h.ID, status.Convert(err).Message()))
 	}
@@ -70,16 +67,16 @@ func goesOnFrom(dir, checkpoint string) bool {
 		if name < checkpoint {
 			return false
 		}
-		if wholeCheckpoint(dir, name) {
+		if wholeCheckpoint(filepath.Join(dir, checkpointsDir, name), filepath.Join(dir, driver.EventsName)) {
 			return true
 		}
 	}
 	return false
 }
 
-// wholeCheckpoint reports whether a checkpoint is what was written, and the event log up to it.
-func wholeCheckpoint(dir, name string) bool {
-	raw, err := os.ReadFile(filepath.Join(dir, checkpointsDir, name))
+// wholeCheckpoint reports whether a checkpoint is what was written, and an event log up to it.
+func wholeCheckpoint(file, log string) bool {
+	raw, err := os.ReadFile(file)
 	if err != nil {
 		return false
 	}
@@ -93,7 +90,7 @@ func wholeCheckpoint(dir, name string) bool {
 	if c.Log.Bytes == 0 {
 		return true
 	}
-	sum, n, err := copies.SumOf(filepath.Join(dir, driver.EventsName), c.Log.Bytes)
+	sum, n, err := copies.SumOf(log, c.Log.Bytes)
 	return err == nil && n == c.Log.Bytes && hex.EncodeToString(sum) == c.Log.SHA256
 }
 
@@ -142,21 +139,57 @@ func (d *Daemon) holds(ctx context.Context, p Peer, job, checkpoint string) hold
 	return h
 }
 
-// bringJob brings a job's files from another driver.
-func (d *Daemon) bringJob(ctx context.Context, from holder) error {
+// arrivals is the directory in which files of other drivers arrive, by driver.
+const arrivals = "arriving"
+
+// bringJob brings a job's files from another driver, beside those that are here, and puts in place what makes a whole
+// checkpoint with its log: damaged files of the other's do not replace what is whole here.
+func (d *Daemon) bringJob(ctx context.Context, from holder, job, checkpoint string) error {
+	root := filepath.Join(d.cfg.DataDir, arrivals, from.ID)
+	defer disk.RemoveAll(root)
+	here, there := filepath.Join(d.cfg.DataDir, jobDir(job)), filepath.Join(root, jobDir(job))
 	for _, f := range from.files {
 		if strings.HasSuffix(f.Path, ".part") {
 			continue
 		}
-		if sum, _, err := copies.SumOf(filepath.Join(d.cfg.DataDir, f.Path), -1); err == nil && bytes.Equal(sum,
-			f.Sha256) {
-			continue
-		}
-		if err := copies.Bring(ctx, from.client, d.cfg.DataDir, f.Path); err != nil {
+		if err := copies.Bring(ctx, from.client, root, f.Path); err != nil {
 			return err
 		}
 	}
-	return nil
+	for _, log := range []string{there, here} {
+		for _, at := range []string{there, here} {
+			for _, name := range slices.Backward(checkpointsIn(at)) {
+				if name >= checkpoint && wholeCheckpoint(filepath.Join(at, checkpointsDir, name),
+					filepath.Join(log, driver.EventsName)) {
+					return putInPlace(there, here, name, at == there, log == there)
+				}
+			}
+		}
+	}
+	return errors.New("its copy is not whole")
+}
+
+// putInPlace puts a checkpoint and the log up to it in their places, where they have arrived, and other files that are
+// not there yet.
+func putInPlace(from, to, checkpoint string, its, log bool) error {
+	return filepath.WalkDir(from, func(file string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		rel, err := filepath.Rel(from, file)
+		if err != nil {
+			return err
+		}
+		place := filepath.Join(to, rel)
+		wanted := its && rel == filepath.Join(checkpointsDir, checkpoint) || log && rel == driver.EventsName
+		if !wanted && hasFile(place) {
+			return nil
+		}
+		if err := disk.MkdirAll(filepath.Dir(place), 0o700); err != nil {
+			return err
+		}
+		return errors.Join(disk.Rename(file, place), disk.SyncDir(filepath.Dir(place)))
+	})
 }
 
 // gatherProgram brings a program that is not here, or is damaged.
@@ -193,7 +226,7 @@ func (r *Replica) bringWhole(ctx context.Context, file, digest string, mode os.F
 
 // bringFrom brings a file from another driver.
 func (r *Replica) bringFrom(ctx context.Context, p Peer, file string) error {
-	conn, err := wire.DialFiles(p.Address, r.admission.self)
+	conn, err := wire.DialFiles(p.Address, r.admission.self, r.founding)
 	if err != nil {
 		return err
 	}

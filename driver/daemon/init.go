@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,9 @@ func Init(dataDir, cluster, address string, others ...string) (admin trust.Bundl
 	if err := trust.WritePrivate(filepath.Join(dir, "issued", "admin.crt"), admin.Chain); err != nil {
 		return admin, "", err
 	}
+	if err := trust.WritePrivate(filepath.Join(dir, foundingFile), []byte(trust.NewSecret()[:16]+"\n")); err != nil {
+		return admin, "", err
+	}
 	return admin, as.Pin(), makeDriver(dir, as, drivers[0], drivers)
 }
 
@@ -47,11 +51,7 @@ func makeDriver(dir string, as *trust.Authorities, self Peer, all []Peer) error 
 	if err != nil {
 		return fault.New(fault.Usage, "use the address", self.Address, err)
 	}
-	var list strings.Builder
-	for _, p := range all {
-		fmt.Fprintln(&list, p.ID, p.Address)
-	}
-	if err := trust.WritePrivate(filepath.Join(dir, driversFile), []byte(list.String())); err != nil {
+	if err := writeDrivers(dir, all); err != nil {
 		return err
 	}
 	if err := trust.WritePrivate(filepath.Join(dir, addressFile), []byte(self.Address+"\n")); err != nil {
@@ -65,10 +65,21 @@ func makeDriver(dir string, as *trust.Authorities, self Peer, all []Peer) error 
 	return b.Save(dir)
 }
 
+// writeDrivers writes the list of a cluster's drivers.
+func writeDrivers(dir string, all []Peer) error {
+	var list strings.Builder
+	for _, p := range all {
+		fmt.Fprintln(&list, p.ID, p.Address)
+	}
+	return trust.WritePrivate(filepath.Join(dir, driversFile), []byte(list.String()))
+}
+
 // driverBundle is what another driver of a cluster is made of.
 type driverBundle struct {
 	Authorities []trust.AuthorityPEM `json:"authorities"`
 	Drivers     []Peer               `json:"drivers"`
+	Founding    string               `json:"founding"`
+	Issued      [][]byte             `json:"issued,omitempty"` // certificates that were signed when it was made
 }
 
 // WriteBundle writes what the other drivers of a cluster are made of: who has it can make any process a member.
@@ -77,7 +88,15 @@ func WriteBundle(dataDir, file string) error {
 	if err != nil {
 		return err
 	}
-	b := driverBundle{}
+	b := driverBundle{Founding: foundingOf(dataDir)}
+	issued, _ := filepath.Glob(filepath.Join(TrustDir(dataDir), "issued", "*.crt")) // the pattern is well formed
+	for _, f := range issued {
+		chain, err := os.ReadFile(f)
+		if err != nil {
+			return fault.New(fault.NoResources, "read", f, err)
+		}
+		b.Issued = append(b.Issued, chain)
+	}
 	if b.Authorities, err = as.Export(); err != nil {
 		return err
 	}
@@ -114,7 +133,21 @@ func InitFrom(dataDir, file, address string) (cluster string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return as.Cluster(), makeDriver(TrustDir(dataDir), as, b.Drivers[at], b.Drivers)
+	return as.Cluster(), b.make(dataDir, as, b.Drivers[at])
+}
+
+// make makes the files of a driver of the bundle's cluster.
+func (b driverBundle) make(dataDir string, as *trust.Authorities, self Peer) error {
+	dir := TrustDir(dataDir)
+	if err := trust.WritePrivate(filepath.Join(dir, foundingFile), []byte(b.Founding+"\n")); err != nil {
+		return err
+	}
+	for n, chain := range b.Issued {
+		if err := trust.WritePrivate(filepath.Join(dir, "issued", fmt.Sprintf("%d.crt", n)), chain); err != nil {
+			return err
+		}
+	}
+	return makeDriver(dir, as, self, b.Drivers)
 }
 
 func parseBundle(raw []byte, file string) (b driverBundle, err error) {
@@ -141,7 +174,10 @@ func InitJoined(dataDir string, own trust.Bundle, raw []byte, address string) (i
 		return "", err
 	}
 	id = i.Name().ID
-	return id, makeDriver(TrustDir(dataDir), as, Peer{id, address}, b.Drivers)
+	if err := trust.WritePrivate(filepath.Join(TrustDir(dataDir), incompleteFile), nil); err != nil {
+		return "", err
+	}
+	return id, b.make(dataDir, as, Peer{id, address})
 }
 
 // addressOf returns where the driver of a data directory is reached, as Init was told; empty where there was none.
@@ -157,8 +193,17 @@ func addressOf(dataDir string) (string, error) {
 	if err != nil {
 		return "", fault.New(fault.NoResources, "read the address in", TrustDir(dataDir), err)
 	}
-	return strings.TrimSpace(string(raw)), nil
+	at := strings.TrimSpace(string(raw))
+	host, _, err := net.SplitHostPort(at)
+	if err != nil || net.ParseIP(host) == nil && !hostName.MatchString(host) {
+		return "", fault.Newf(fault.Corrupt, "read", filepath.Join(TrustDir(dataDir), addressFile),
+			"%q is not HOST:PORT", at).WithHint("write HOST:PORT into it, by which the others reach this driver")
+	}
+	return at, nil
 }
+
+// hostName is what a machine may be called.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?$`)
 
 // NewAdmin makes a certificate of an admin from the authority in a driver's data directory, and returns it with the
 // cluster's address: the way back in for who has that directory.

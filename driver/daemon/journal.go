@@ -26,6 +26,7 @@ const (
 	TokenRevoked
 	CertificateSigned
 	CertificateRevoked
+	DriverRemoved
 )
 
 // Record is one decision.
@@ -47,7 +48,7 @@ type Record struct {
 
 	Token  *AccessToken  `json:"token,omitempty"`  // of TokenMade
 	Member *MemberSigned `json:"member,omitempty"` // of CertificateSigned
-	ID     string        `json:"id,omitempty"`     // of TokenRevoked and CertificateRevoked: id, serial number
+	ID     string        `json:"id,omitempty"`     // of TokenRevoked, CertificateRevoked, DriverRemoved: id, serial number
 }
 
 // JobSpec is what was submitted.

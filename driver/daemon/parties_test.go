@@ -142,7 +142,7 @@ func awaitRelay(s wire.Cluster_ServeClient) <-chan error {
 
 // leading starts a driver that is alone, and returns it as it leads.
 func leading(cfg Config) (*Daemon, error) {
-	r, err := Start(cfg)
+	r, err := Start(context.Background(), cfg)
 	if err != nil {
 		return nil, err
 	}

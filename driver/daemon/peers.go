@@ -82,8 +82,12 @@ func readDrivers(dir string) (out []Peer, err error) {
 // standing returns what this driver says of the cluster's drivers.
 func (r *Replica) standing() wire.Standing {
 	d := r.present.Load()
+	if !r.opened.Load() {
+		return wire.Standing{ID: r.self.ID, Wire: wire.Version, Why: "it waits for the other drivers of the cluster"}
+	}
 	s := wire.Standing{ID: r.self.ID, Leads: d != nil, Term: r.journal.Term(), Leader: r.journal.Leader().Address,
-		Drivers: r.drivers(), Wire: wire.Version, HTTP: r.webReachedAt()}
+		Drivers: r.drivers(), Wire: wire.Version, HTTP: r.webReachedAt(),
+		Entries: r.journal.raft.LastIndex()}
 	switch why := r.outside.Load(); {
 	case d != nil:
 		s.Term = d.term
@@ -166,7 +170,7 @@ func (r *Replica) host() string {
 
 // streams returns the connections by which the drivers replicate the journal.
 func (r *Replica) streams() raft.StreamLayer {
-	return &streams{Room: r.door.Room(wire.OfJournal), r: r}
+	return &streams{Room: r.door.Room(wire.OfJournal(r.founding)), r: r}
 }
 
 // streams are the connections between drivers.
@@ -195,7 +199,7 @@ func (s *streams) Accept() (net.Conn, error) {
 func (s *streams) Dial(at raft.ServerAddress, wait time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(s.r.ctx, min(wait, dialWait))
 	defer cancel()
-	return s.r.admission.self.DialProtocol(ctx, string(at), wire.OfJournal, trust.OfRole(trust.Driver))
+	return s.r.admission.self.DialProtocol(ctx, string(at), wire.OfJournal(s.r.founding), trust.OfRole(trust.Driver))
 }
 
 // dialWait bounds how long a driver waits for a connection to another.

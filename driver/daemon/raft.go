@@ -57,11 +57,13 @@ const (
 // raftConfig says where a journal is, and which drivers keep it.
 type raftConfig struct {
 	removed func(plan.JobID) // is called for each job that the journal forgets; may be nil
-	dir     string
-	self    Peer             // without an address: alone, over no network
-	first   []Peer           // the drivers of a new cluster; none: it is there, and takes this one in
-	streams raft.StreamLayer // connections to the others
-	log     hclog.Logger
+	// incomplete says that the journal lacks what it once had: this driver votes for none.
+	incomplete bool
+	dir        string
+	self       Peer             // without an address: alone, over no network
+	first      []Peer           // the drivers of a new cluster; none: it is there, and takes this one in
+	streams    raft.StreamLayer // connections to the others
+	log        hclog.Logger
 }
 
 // OpenRaft opens the journal of a driver that is alone and waits until it can be
@@ -136,9 +138,8 @@ func (r *Raft) start(cfg raftConfig) error {
 	}
 	settings := raftSettings(cfg)
 	known, err := raft.HasExistingState(r.store, r.store, snapshots)
-	r.votes.Store(known || len(cfg.first) > 0 || cfg.self.Address == "")
 	transport := cfg.transport(&r.votes)
-	if err == nil && !known && r.votes.Load() {
+	if err == nil && !known && !cfg.incomplete {
 		err = raft.BootstrapCluster(settings, r.store, r.store, snapshots, transport, cfg.servers())
 	}
 	if err == nil && known {
@@ -146,6 +147,14 @@ func (r *Raft) start(cfg raftConfig) error {
 	}
 	if err != nil {
 		return err
+	}
+	switch {
+	case cfg.incomplete:
+	case known && cfg.self.Address != "" && len(cfg.first) > 1:
+		// It does not remember when it last heard of the driver that leads, whose processes may go on for so long.
+		time.AfterFunc(leaseLasts+leaseLasts/drift, func() { r.votes.Store(true) })
+	default:
+		r.votes.Store(true)
 	}
 	r.raft, err = raft.NewRaft(settings, r.fsm, r.store, r.store, snapshots, transport)
 	return err
@@ -234,7 +243,12 @@ func (r *Raft) abdicate() {
 	if err := r.raft.LeadershipTransfer().Error(); err == nil || !r.Leads() {
 		return
 	}
-	time.AfterFunc(abdicateAgain, func() { r.again <- r.Leads() })
+	time.AfterFunc(abdicateAgain, func() {
+		select {
+		case r.again <- r.Leads():
+		default:
+		}
+	})
 }
 
 // abdicateAgain is the time before a driver tries again to lead, where there is no other.

@@ -24,6 +24,9 @@ import (
 type Replica struct {
 	cfg       Config
 	self      Peer // over a network
+	founding  string
+	opened    atomic.Bool // the journal is
+	listed    []Peer      // as the file of drivers has them; rule's
 	admission *admission
 	audit     *auditLog
 	log       hclog.Logger
@@ -44,13 +47,14 @@ type Replica struct {
 	ruled   chan struct{}          // no more terms begin
 }
 
-// Start opens a driver's data directory and listens. A driver that is alone leads once Start returns.
-func Start(cfg Config) (*Replica, error) {
+// Start opens a driver's data directory and listens. A driver that is alone leads once Start returns; the drivers of a
+// cluster that is new wait for each other, as long as the context lasts.
+func Start(ctx context.Context, cfg Config) (*Replica, error) {
 	r, err := newReplica(cfg)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.open(); err != nil {
+	if err := r.open(ctx); err != nil {
 		return nil, errors.Join(err, r.shut())
 	}
 	if !r.isAlone() {
@@ -85,9 +89,6 @@ func newReplica(cfg Config) (*Replica, error) {
 		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
 	}
 	cfg.DataDir = dir
-	if err := journalOfJobs(dir); err != nil {
-		return nil, err
-	}
 	if err := os.MkdirAll(filepath.Join(dir, "jobs"), 0o700); err != nil {
 		return nil, fault.New(fault.NoResources, "open the data directory", cfg.DataDir, err)
 	}
@@ -103,7 +104,9 @@ func newReplica(cfg Config) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.door = r.admission.self.NewDoor(l, wire.Gate{Knows: r.admission.knows, Refused: r.refusedConnection})
+	r.founding = foundingOf(dir)
+	r.door = r.admission.self.NewDoor(l, wire.Gate{Knows: r.admission.knows, Refused: r.refusedConnection},
+		r.founding)
 	if r.self, err = r.who(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -114,7 +117,7 @@ func newReplica(cfg Config) (*Replica, error) {
 }
 
 // open opens the journal, and begins to serve.
-func (r *Replica) open() (err error) {
+func (r *Replica) open(ctx context.Context) (err error) {
 	dir := r.cfg.DataDir
 	if r.programs, err = programs.Open(filepath.Join(dir, "programs")); err != nil {
 		return err
@@ -123,20 +126,23 @@ func (r *Replica) open() (err error) {
 		d := r.present.Load()
 		return d == nil || d.jobs.uses(digest)
 	}
-	anew, err := r.openJournal()
+	r.admission.serve(r)
+	if r.self.Address != "" {
+		r.tasks.Go(func() { wire.ServeStanding(r.door.Room(wire.WhoLeads), r.standing) })
+	}
+	r.tasks.Go(r.door.Serve)
+	anew, err := r.openJournal(ctx)
 	if err != nil {
 		return err
 	}
-	r.admission.serve(r)
-	r.tasks.Go(r.door.Serve)
-	if anew || r.self.Address != "" && !r.isVoter() {
+	r.opened.Store(true)
+	if anew || r.moved() {
 		r.tasks.Go(func() { r.enrol(anew) })
 	}
 	r.tasks.Go(r.rule)
 	r.tasks.Go(r.observe)
 	r.tasks.Go(r.keepRenewed)
 	if r.self.Address != "" {
-		r.tasks.Go(func() { wire.ServeStanding(r.door.Room(wire.WhoLeads), r.standing) })
 		r.files = r.serveFiles()
 	}
 	return r.serveHTTP()
@@ -145,6 +151,8 @@ func (r *Replica) open() (err error) {
 // rule leads whenever the journal says that this driver does, and until it no longer does.
 func (r *Replica) rule() {
 	defer close(r.ruled)
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	for {
 		select {
 		case leads := <-r.journal.raft.LeaderCh():
@@ -158,10 +166,24 @@ func (r *Replica) rule() {
 			if r.journal.Leads() && r.present.Load() == nil {
 				r.ascend()
 			}
+		case <-look.C:
+			r.look()
 		case <-r.ctx.Done():
 			return
 		}
 	}
+}
+
+// lookEvery is the time between two looks at what raft does not say.
+const lookEvery = time.Second
+
+// look ends what a driver does that leads where another does, as it finds out late that was alone, and keeps the list
+// of drivers by which this one finds the others when it is started again.
+func (r *Replica) look() {
+	if d := r.present.Load(); d != nil && !r.journal.Leads() && (r.hasPeers() || r.journal.Leader().ID != "") {
+		r.depose()
+	}
+	r.keepDrivers()
 }
 
 // ascend begins to lead.

@@ -109,9 +109,14 @@ func (r *Replica) handler() http.Handler {
 // mayRead reports whether a request has a read token, or shows a certificate that lets its holder read.
 func (r *Replica) mayRead(req *http.Request) bool {
 	if req.TLS != nil {
-		if p, ok := trust.PeerOf(*req.TLS); ok && r.admission.knows(p) &&
-			(slices.Contains(readers, p.Name.Role) || p.Name.Role == trust.Driver) {
+		p, ok := trust.PeerOf(*req.TLS)
+		if ok && r.admission.knows(p) && slices.Contains(readers, p.Name.Role) {
 			return true
+		}
+		if serial := req.Header.Get(serialHeader); ok && p.Name.Role == trust.Driver && serial != "" {
+			revoked := false
+			r.admission.read(func(a *Access) { revoked = a.revoked(serial) })
+			return r.admission.knows(p) && !revoked
 		}
 	}
 	given, err := trust.ParseToken(strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "))

@@ -22,8 +22,8 @@ func Restore(dataDir, file string) (jobs int, err error) {
 		return 0, fault.New(fault.BadInput, "read", file, err)
 	}
 	text, whole := disk.Unseal(raw)
-	var s State
-	if !whole || json.Unmarshal(text, &s) != nil {
+	var of kept
+	if !whole || json.Unmarshal(text, &of) != nil {
 		return 0, fault.Newf(fault.Corrupt, "read", file, "it is no snapshot of a journal, or not whole")
 	}
 	dir := filepath.Join(dataDir, "journal")
@@ -35,11 +35,25 @@ func Restore(dataDir, file string) (jobs int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	if (of.Cluster != "") != (self.ID != alone) {
+		return 0, fault.Newf(fault.Usage, "restore into", dataDir, "the snapshot is of a cluster over a network, and "+
+			"this is no driver of one, or the other way round").WithHint("make it one first: volley init")
+	}
+	if self.ID != alone { // drivers of before do not speak with those of after it
+		again := []byte(trust.NewSecret()[:16] + "\n")
+		if err := trust.WritePrivate(filepath.Join(TrustDir(dataDir), foundingFile), again); err != nil {
+			return 0, err
+		}
+		if err := writeDrivers(TrustDir(dataDir), []Peer{self}); err != nil {
+			return 0, err
+		}
+	}
+	s := of.State
 	for id, j := range s.Jobs {
 		j.Checkpoint = "" // the copies of it may be gone with the other drivers
 		s.Jobs[id] = j
 	}
-	return len(s.Jobs), writeJournal(dir, self, s)
+	return len(s.Jobs), writeJournal(dir, self, s, of.Term+restoredAfter)
 }
 
 // selfOf returns the driver of a data directory, as the journal names it.
@@ -55,8 +69,11 @@ func selfOf(dataDir string) (Peer, error) {
 	return Peer{id.Name().ID, at}, err
 }
 
+// restoredAfter is how many terms a restored journal leaves to those in which the drivers before it may have led.
+const restoredAfter = 1000
+
 // writeJournal makes a journal that has a snapshot and nothing after it.
-func writeJournal(dir string, self Peer, s State) error {
+func writeJournal(dir string, self Peer, s State, term uint64) error {
 	failed := func(err error) error { return fault.New(fault.NoResources, "make the journal in", dir, err) }
 	if err := disk.MkdirSynced(filepath.Join(dir, "snapshots"), 0o700); err != nil {
 		return failed(err)
@@ -68,7 +85,7 @@ func writeJournal(dir string, self Peer, s State) error {
 	_, transport := raft.NewInmemTransport(raft.ServerAddress(self.Address))
 	servers := raft.Configuration{Servers: []raft.Server{{ID: raft.ServerID(self.ID),
 		Address: raft.ServerAddress(self.Address)}}}
-	sink, err := snapshots.Create(raft.SnapshotVersionMax, 1, 1, servers, 1, transport)
+	sink, err := snapshots.Create(raft.SnapshotVersionMax, 1, term, servers, 1, transport)
 	if err != nil {
 		return failed(err)
 	}
@@ -83,7 +100,7 @@ func writeJournal(dir string, self Peer, s State) error {
 	if err != nil {
 		return failed(err)
 	}
-	err = store.SetUint64([]byte("CurrentTerm"), 1)
+	err = store.SetUint64([]byte("CurrentTerm"), term)
 	if closed := store.Close(); err == nil {
 		err = closed
 	}

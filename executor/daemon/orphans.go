@@ -19,7 +19,7 @@ type link struct {
 	again bool          // there was one before it
 	// silence is how long a driver that is not alone may be silent; 0 is as long as an executor may.
 	silence time.Duration
-	heard atomic.Int64  // the driver's last heartbeat, since the daemon began
+	heard   atomic.Int64 // the driver's last heartbeat, since the daemon began
 }
 
 // over reports whether the connection has ended.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -23,15 +24,17 @@ type Store struct {
 	Root string
 	// Within are the directories under Root that are served.
 	Within []string
+	// Skip are names of directories that are not shared.
+	Skip []string
 	// Term returns the latest term of the journal that is known: changes of an earlier one are refused.
 	Term func() uint64
 }
 
 // path returns where a file is; a path that leads elsewhere is refused.
 func (s *Store) path(rel string) (string, error) {
-	first, _, deeper := strings.Cut(rel, "/")
+	first, _, _ := strings.Cut(rel, "/")
 	for _, dir := range s.Within {
-		if deeper && first == dir && filepath.IsLocal(rel) && filepath.Clean(rel) == rel {
+		if first == dir && filepath.IsLocal(rel) && filepath.Clean(rel) == rel {
 			return filepath.Join(s.Root, rel), nil
 		}
 	}
@@ -49,15 +52,36 @@ func (s *Store) Have(_ context.Context, req *wire.HaveRequest) (*wire.HaveReply,
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // or it was removed meanwhile
 		}
+		if err == nil && e.IsDir() && slices.Contains(s.Skip, e.Name()) {
+			return filepath.SkipDir
+		}
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
-		sum, size, err := SumOf(path, -1)
-		rel, _ := filepath.Rel(s.Root, path)
-		reply.Files = append(reply.Files, &wire.HadFile{Path: rel, Size: uint64(size), Sha256: sum})
+		had, err := s.had(path, req.Brief)
+		if err == nil {
+			reply.Files = append(reply.Files, had)
+		}
 		return err
 	})
 	return reply, err
+}
+
+// had describes a file.
+func (s *Store) had(path string, brief bool) (*wire.HadFile, error) {
+	rel, err := filepath.Rel(s.Root, path)
+	if err != nil {
+		return nil, err
+	}
+	if brief {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		return &wire.HadFile{Path: rel, Size: uint64(info.Size())}, nil
+	}
+	sum, size, err := SumOf(path, -1)
+	return &wire.HadFile{Path: rel, Size: uint64(size), Sha256: sum}, err
 }
 
 // SumOf returns the SHA-256 of a file, or of its first bytes where most is not negative, and how many these were.

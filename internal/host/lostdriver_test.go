@@ -109,7 +109,8 @@ func jobsOf(t *testing.T, c wire.ClusterClient, id string) *wire.JobInfo {
 func waitingDriver(t *testing.T, dir string) wire.ClusterClient {
 	t.Helper()
 	t.Setenv("VOLLEY_HOME", filepath.Join(dir, "home"))
-	d, err := daemon.Start(daemon.Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), DataDir: dir})
+	d, err := daemon.Start(context.Background(),
+		daemon.Config{Listen: wire.SocketAddress(filepath.Join(dir, "driver.sock")), DataDir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func OpenAuthorities(dir string) (*Authorities, error) {
 	}
 	if len(as.all) == 0 {
 		return nil, fault.Newf(fault.Usage, "find the authority in", dir, "there is none").
-			WithHint("make one: volley init")
+			WithHint("make one: volley init; another driver of a cluster gets them by volley init --bundle or --join")
 	}
 	return as, nil
 }
@@ -151,13 +151,14 @@ func (as *Authorities) Adopt(from []AuthorityPEM) (changed bool, err error) {
 	if !later && (theirs.Pin() != ours.Pin() || len(all) >= len(as.all)) {
 		return false, nil
 	}
-	old := numbersIn(as.dir)
-	as.all = nil
+	old, had := numbersIn(as.dir), as.all
 	for _, a := range all {
 		if err := as.add(a); err != nil {
-			return true, err
+			as.all = had // as before: those that were written are not used, and are replaced the next time
+			return false, err
 		}
 	}
+	as.all = all
 	for _, n := range old {
 		if err := errors.Join(disk.Remove(as.file(n, "key")), disk.Remove(as.file(n, "crt"))); err != nil {
 			return true, fault.New(fault.NoResources, "remove the authority in", as.dir, err)

@@ -433,8 +433,10 @@ func (x *Authorities) GetAll() []byte {
 }
 
 type HaveRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Dir           string                 `protobuf:"bytes,1,opt,name=dir,proto3" json:"dir,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Dir   string                 `protobuf:"bytes,1,opt,name=dir,proto3" json:"dir,omitempty"`
+	// Without sums.
+	Brief         bool `protobuf:"varint,2,opt,name=brief,proto3" json:"brief,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -474,6 +476,13 @@ func (x *HaveRequest) GetDir() string {
 		return x.Dir
 	}
 	return ""
+}
+
+func (x *HaveRequest) GetBrief() bool {
+	if x != nil {
+		return x.Brief
+	}
+	return false
 }
 
 type HaveReply struct {
@@ -5443,9 +5452,10 @@ const file_cluster_proto_rawDesc = "" +
 	"EnrolReply\"\x11\n" +
 	"\x0fSnapshotRequest\"\x1f\n" +
 	"\vAuthorities\x12\x10\n" +
-	"\x03all\x18\x01 \x01(\fR\x03all\"\x1f\n" +
+	"\x03all\x18\x01 \x01(\fR\x03all\"5\n" +
 	"\vHaveRequest\x12\x10\n" +
-	"\x03dir\x18\x01 \x01(\tR\x03dir\"7\n" +
+	"\x03dir\x18\x01 \x01(\tR\x03dir\x12\x14\n" +
+	"\x05brief\x18\x02 \x01(\bR\x05brief\"7\n" +
 	"\tHaveReply\x12*\n" +
 	"\x05files\x18\x01 \x03(\v2\x14.volley.wire.HadFileR\x05files\"I\n" +
 	"\aHadFile\x12\x12\n" +

@@ -15,9 +15,16 @@ import (
 const (
 	calls     = "h2"             // the cluster's services, of the driver that leads
 	WhoLeads  = "volley-who/1"   // which driver leads
-	OfJournal = "volley-raft/1"  // the journal's replication
-	OfFiles   = "volley-files/1" // the replication of jobs' files
+	ofJournal = "volley-raft/1"  // the journal's replication
+	ofFiles   = "volley-files/1" // the replication of jobs' files
 )
+
+// OfJournal returns the protocol of the journal's replication, and OfFiles that of files', between drivers of one
+// founding of a cluster: those of before a restoration do not speak with those of after it.
+func OfJournal(founding string) string { return ofJournal + "/" + founding }
+
+// OfFiles returns the protocol of the replication of files: see OfJournal.
+func OfFiles(founding string) string { return ofFiles + "/" + founding }
 
 // Door takes the connections of a driver's listener, has each prove who it is, and hands it on by the protocol that it
 // has chosen. One whose protocol is not served now is closed.
@@ -30,11 +37,12 @@ type Door struct {
 	wg    sync.WaitGroup
 }
 
-// NewDoor returns the door of a listener.
-func (p Party) NewDoor(l *Listener, g Gate) *Door {
+// NewDoor returns the door of a listener, for a driver of a founding.
+func (p Party) NewDoor(l *Listener, g Gate, founding string) *Door {
 	proof := p.server(g)
 	if p.ID != nil { // the server's order decides
-		proof = marking{credentials.NewTLS(p.ID.Server([]string{WhoLeads, OfJournal, OfFiles, calls})), g}
+		all := []string{WhoLeads, OfJournal(founding), OfFiles(founding), calls}
+		proof = marking{credentials.NewTLS(p.ID.Server(all)), g}
 	}
 	return &Door{l: l, proof: proof, rooms: map[string]*Room{}}
 }

@@ -27,6 +27,7 @@ type Standing struct {
 	Drivers []string `json:"drivers"`          // addresses of all
 	Wire    string   `json:"wire"`
 	HTTP    string   `json:"http,omitempty"` // where REST and metrics are served
+	Entries uint64   `json:"entries"`        // that its journal has had; at most one where the cluster has just been made
 	Why     string   `json:"why,omitempty"`  // why it does not take part, if it does not
 }
 
@@ -123,10 +124,10 @@ gathering:
 		}
 	}
 	switch {
+	case len(all) > len(drivers): // drivers that were not known, and may know of another that leads
+		return Leader(ctx, all, by)
 	case best.Leads:
 		return best.addr, all, nil
-	case len(all) > len(drivers): // drivers that were not known
-		return Leader(ctx, all, by)
 	case untrusted != nil && len(why) == len(drivers):
 		return "", all, fmt.Errorf("handshake failed: %w", untrusted)
 	}
@@ -203,12 +204,12 @@ func DialDriver(list string, by Party) (*grpc.ClientConn, error) {
 	return dial(all[0], by, trust.OfRole(trust.Driver), (&follower{by: by, to: all}).connect)
 }
 
-// DialFiles prepares a connection to the copies of files that another driver keeps.
-func DialFiles(addr string, by Party) (*grpc.ClientConn, error) {
+// DialFiles prepares a connection to the copies of files that another driver of a founding keeps.
+func DialFiles(addr string, by Party, founding string) (*grpc.ClientConn, error) {
 	if by.ID == nil {
 		return nil, NoCertificate("dial", addr)
 	}
-	proof := credentials.NewTLS(by.ID.Client([]string{OfFiles}, trust.OfRole(trust.Driver)))
+	proof := credentials.NewTLS(by.ID.Client([]string{OfFiles(founding)}, trust.OfRole(trust.Driver)))
 	return dialBy(addr, by, proof, Connect)
 }
 
