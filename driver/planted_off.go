@@ -3,6 +3,8 @@
 package driver
 
 import (
+	"time"
+
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -49,3 +51,6 @@ func plantedGathered(gathered bool) bool                         { return gather
 func plantedTicks() bool                                         { return false }
 func plantedCounts() bool                                        { return false }
 func plantedParts(n uint64) uint64                               { return n }
+
+func plantedLeaseEnd(asked, _ time.Duration) time.Duration { return asked }
+func plantedFollows(follows bool) bool                     { return follows }

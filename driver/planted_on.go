@@ -4,6 +4,7 @@ package driver
 
 import (
 	"slices"
+	"time"
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/internal/mutant"
@@ -195,3 +196,12 @@ func plantedParts(n uint64) uint64 {
 }
 
 func plantedCounts() bool { return mutant.On(mutant.TapeCountsLost) }
+
+func plantedLeaseEnd(asked, answered time.Duration) time.Duration {
+	if mutant.On(mutant.LeaseFromAnswer) {
+		return answered
+	}
+	return asked
+}
+
+func plantedFollows(follows bool) bool { return follows || mutant.On(mutant.AnyTermFollowed) }

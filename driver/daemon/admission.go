@@ -64,7 +64,26 @@ func (o *admission) openTrust(dataDir, listen string) (err error) {
 				WithHint("its authority has not signed it as it is: restore the files, or make this driver anew")
 		}
 	}
+	if err := o.wholeIssued(dir); err != nil {
+		return err
+	}
 	return o.renewSelf(time.Now())
+}
+
+// wholeIssued refuses certificates of volley init that are damaged. Those of an authority that was retired are of no
+// use any more.
+func (o *admission) wholeIssued(dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "issued", "*.crt"))
+	for _, f := range files {
+		chain, err := os.ReadFile(f)
+		if err == nil && o.authorities.LastRetired().IsZero() {
+			err = o.self.ID.Trusted(chain)
+		}
+		if err != nil {
+			return fault.New(fault.Corrupt, "read", f, err).WithHint("remove the file, if it cannot be restored")
+		}
+	}
+	return err
 }
 
 // renewSelf signs the driver's own certificate anew where that is due.

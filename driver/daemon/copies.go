@@ -32,7 +32,9 @@ func (r *Replica) serveFiles() *grpc.Server {
 	}
 	s := r.admission.self.NewServer(wire.Gate{Knows: r.admission.knows, Admit: admit, Refused: r.refusedConnection})
 	wire.RegisterFilesServer(s, sharing{&copies.Store{Root: r.cfg.DataDir, Within: []string{"jobs", "programs"},
-		Skip: []string{"cache"}, Term: r.journal.Term}, r})
+		Skip: []string{"cache"}, Takes: func(led uint64) bool {
+			return TakesCopies(r.journal.Term(), led)
+		}}, r})
 	r.tasks.Go(func() { _ = s.Serve(r.door.Room(wire.OfFiles(r.founding))) })
 	return s
 }
@@ -115,6 +117,37 @@ func (r *Replica) others() []Peer {
 	return slices.DeleteFunc(r.journal.Peers(), func(p Peer) bool { return p.ID == r.self.ID })
 }
 
+// copyTo returns once one driver has a directory's files as they are now.
+func (c *copier) copyTo(ctx context.Context, name string, whole bool, p Peer) error {
+	at := c.dir(name)
+	at.mu.Lock()
+	at.asked++
+	want := at.asked
+	at.whole = at.whole || whole
+	at.mu.Unlock()
+	c.work(at, name, p)
+	for {
+		at.mu.Lock()
+		o, changed := at.by[p.ID], at.changed
+		has, failed := o != nil && o.has >= want, error(nil)
+		if o != nil {
+			failed = o.failed
+		}
+		at.mu.Unlock()
+		switch {
+		case has:
+			return nil
+		case failed != nil:
+			return failed
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // copyWait is how long a copy is waited for that fails again and again.
 const copyWait = 10 * time.Second
 
@@ -155,7 +188,7 @@ func (at *copied) await(ctx context.Context, want uint64, others []Peer) error {
 		changed := at.changed
 		at.mu.Unlock()
 		switch {
-		case have+1 > (len(others)+1)/2:
+		case CopiesSuffice(have, len(others)):
 			return nil
 		case over && have+len(failed) == len(others):
 			slices.Sort(failed)

@@ -24,6 +24,7 @@ type Daemon struct {
 	handovers   handovers
 	inspections inspections
 	copier      *copier
+	leases      leases
 	lacks       sync.Map // jobs whose files a driver lacks, by its id
 	ctx         context.Context
 	cancel      context.CancelFunc
@@ -35,7 +36,7 @@ type Daemon struct {
 func (r *Replica) lead(term uint64) (*Daemon, error) {
 	d := &Daemon{Replica: r, term: term, members: newMembers()}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
-	d.copier = newCopier(d)
+	d.copier, d.leases.began = newCopier(d), time.Now()
 	kept := r.journal.State()
 	d.jobs = openJobs(d, kept)
 	r.admission.takeOver(kept.Access)

@@ -64,7 +64,7 @@ func (d *Daemon) gather(ctx context.Context, job string) error {
 // goesOnFrom reports whether a job's directory has a checkpoint or a later one, whole, with the event log up to it.
 func goesOnFrom(dir, checkpoint string) bool {
 	for _, name := range slices.Backward(checkpointsIn(dir)) {
-		if name < checkpoint {
+		if !GoesOn(name, checkpoint) {
 			return false
 		}
 		if wholeCheckpoint(filepath.Join(dir, checkpointsDir, name), filepath.Join(dir, driver.EventsName)) {
@@ -131,7 +131,7 @@ func (d *Daemon) holds(ctx context.Context, p Peer, job, checkpoint string) hold
 	}
 	h.files = reply.Files
 	at := slices.IndexFunc(h.files, func(f *wire.HadFile) bool {
-		return path.Base(path.Dir(f.Path)) == checkpointsDir && path.Base(f.Path) >= checkpoint
+		return path.Base(path.Dir(f.Path)) == checkpointsDir && GoesOn(path.Base(f.Path), checkpoint)
 	})
 	if at < 0 {
 		h.err = errors.New("it does not have it")
@@ -159,7 +159,7 @@ func (d *Daemon) bringJob(ctx context.Context, from holder, job, checkpoint stri
 	for _, log := range []string{there, here} {
 		for _, at := range []string{there, here} {
 			for _, name := range slices.Backward(checkpointsIn(at)) {
-				if name >= checkpoint && wholeCheckpoint(filepath.Join(at, checkpointsDir, name),
+				if GoesOn(name, checkpoint) && wholeCheckpoint(filepath.Join(at, checkpointsDir, name),
 					filepath.Join(log, driver.EventsName)) {
 					return putInPlace(there, here, name, at == there, log == there)
 				}

@@ -194,8 +194,9 @@ func addressOf(dataDir string) (string, error) {
 		return "", fault.New(fault.NoResources, "read the address in", TrustDir(dataDir), err)
 	}
 	at := strings.TrimSpace(string(raw))
-	host, _, err := net.SplitHostPort(at)
-	if err != nil || net.ParseIP(host) == nil && !hostName.MatchString(host) {
+	host, port, err := net.SplitHostPort(at)
+	_, bad := strconv.ParseUint(port, 10, 16)
+	if err != nil || bad != nil || net.ParseIP(host) == nil && !hostName.MatchString(host) {
 		return "", fault.Newf(fault.Corrupt, "read", filepath.Join(TrustDir(dataDir), addressFile),
 			"%q is not HOST:PORT", at).WithHint("write HOST:PORT into it, by which the others reach this driver")
 	}

@@ -86,19 +86,18 @@ func (r *Replica) openJournal(ctx context.Context) (anew bool, err error) {
 // beginsOrGoesOn finds out whether a driver without a journal is one of a new cluster, all of whose drivers must be
 // there, or was one of it before, and marks the latter.
 func (r *Replica) beginsOrGoesOn(ctx context.Context, dir string, first []Peer) error {
-	switch {
-	case hasFile(dir) || hasFile(r.trustFile(incompleteFile)):
-		return nil
-	case hasFile(r.trustFile(foundedFile)):
-		return r.mark(incompleteFile)
-	}
+	journal, founded := hasFile(dir), hasFile(r.trustFile(foundedFile))
+	incomplete := hasFile(r.trustFile(incompleteFile))
 	for told := ""; ; {
-		there, silent := r.askOthers(ctx, first)
-		switch {
-		case there:
-			return r.mark(incompleteFile)
-		case len(silent) == 0:
+		there, silent := false, []string(nil)
+		if !journal && !founded && !incomplete {
+			there, silent = r.askOthers(ctx, first)
+		}
+		switch Begins(journal, founded, incomplete, there, len(silent)) {
+		case OpenJournal, BeginJournal:
 			return nil
+		case BringJournal:
+			return r.mark(incompleteFile)
 		}
 		if text := strings.Join(silent, "; "); text != told {
 			told = text
@@ -230,6 +229,41 @@ func (r *Replica) knownAt() (address string, other bool) {
 func (r *Replica) moved() bool {
 	_, other := r.knownAt()
 	return other && r.cfg.moved
+}
+
+// lookOutside finds out, where no driver leads as far as this one knows, whether one does for the others: this one was
+// removed, or is not of their founding.
+func (r *Replica) lookOutside() {
+	if r.self.Address == "" || r.journal.Leader().ID != "" {
+		return
+	}
+	first, err := r.first()
+	if err != nil {
+		return
+	}
+	for _, p := range first {
+		if p.ID == r.self.ID {
+			continue
+		}
+		ask, cancel := context.WithTimeout(r.ctx, standingWait)
+		s, err := wire.AskStanding(ask, p.Address, r.admission.self)
+		cancel()
+		if err != nil || !s.Leads {
+			continue
+		}
+		why := ""
+		switch {
+		case s.Founding != r.founding:
+			why = fmt.Sprintf("driver %s leads a cluster of another founding: it was restored since, or %s is damaged",
+				p.ID, r.trustFile(foundingFile))
+		case !slices.Contains(s.Drivers, r.self.Address):
+			why = "it was removed from the cluster, in which driver " + p.ID + " leads"
+		}
+		if was := r.outside.Load(); why != "" && (was == nil || *was != why) {
+			r.outside.Store(&why)
+			r.log.Error("this driver is none of the cluster's", "why", why)
+		}
+	}
 }
 
 // keepDrivers keeps the list of drivers as the journal has it.

@@ -83,11 +83,12 @@ func readDrivers(dir string) (out []Peer, err error) {
 func (r *Replica) standing() wire.Standing {
 	d := r.present.Load()
 	if !r.opened.Load() {
-		return wire.Standing{ID: r.self.ID, Wire: wire.Version, Why: "it waits for the other drivers of the cluster"}
+		return wire.Standing{ID: r.self.ID, Wire: wire.Version, Founding: r.founding,
+			Why: "it waits for the other drivers of the cluster"}
 	}
 	s := wire.Standing{ID: r.self.ID, Leads: d != nil, Term: r.journal.Term(), Leader: r.journal.Leader().Address,
 		Drivers: r.drivers(), Wire: wire.Version, HTTP: r.webReachedAt(),
-		Entries: r.journal.raft.LastIndex()}
+		Entries: r.journal.raft.LastIndex(), Founding: r.founding}
 	switch why := r.outside.Load(); {
 	case d != nil:
 		s.Term = d.term

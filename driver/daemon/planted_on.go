@@ -132,3 +132,39 @@ func plantedDeadline(at time.Time) time.Time {
 	}
 	return at
 }
+
+func plantedLeases(d time.Duration) time.Duration {
+	if mutant.On(mutant.LeasesUnwaited) {
+		return 0
+	}
+	return d
+}
+
+func plantedVotes(incomplete bool) bool { return incomplete && !mutant.On(mutant.IncompleteVotes) }
+
+func plantedRestarted(d time.Duration) time.Duration {
+	if mutant.On(mutant.RestartedVotes) {
+		return 0
+	}
+	return d
+}
+
+func plantedCopies(have int) int {
+	if mutant.On(mutant.CopiesUnneeded) {
+		return have + 1
+	}
+	return have
+}
+
+func plantedOldCopies(taken bool) bool { return taken || mutant.On(mutant.OldCopiesTaken) }
+
+func plantedGoesOn(goesOn bool) bool { return goesOn || mutant.On(mutant.GoesOnEarlier) }
+
+func plantedExtends(extends bool) bool { return extends || mutant.On(mutant.LeaseUnverified) }
+
+func plantedSilent(silent int) int {
+	if mutant.On(mutant.SilentIgnored) {
+		return 0
+	}
+	return silent
+}

@@ -43,9 +43,9 @@ type Peer struct{ ID, Address string }
 const (
 	// Timeouts at which a raft of one elects itself as fast as possible.
 	raftBeat = 50 * time.Millisecond
-	// electionWait is the silence of the driver that leads after which another may be elected. One that was alone when
-	// it was started takes electionLeast for it, which is also how long a driver leads that reaches no majority.
-	electionWait, electionLeast = 700 * time.Millisecond, 500 * time.Millisecond
+	// electionWait is the silence of the driver that leads after which another is elected. One that was alone when it
+	// was started takes ElectionLeast for it.
+	electionWait = 700 * time.Millisecond
 	// raftWait bounds waits for the journal.
 	raftWait = 10 * time.Second
 	// trailing is how many entries the journal keeps that a snapshot has, for drivers that lag; one alone needs few.
@@ -148,12 +148,11 @@ func (r *Raft) start(cfg raftConfig) error {
 	if err != nil {
 		return err
 	}
+	after, votes := VotesAfter(cfg.incomplete, known && cfg.self.Address != "" && len(cfg.first) > 1)
 	switch {
-	case cfg.incomplete:
-	case known && cfg.self.Address != "" && len(cfg.first) > 1:
-		// It does not remember when it last heard of the driver that leads, whose processes may go on for so long.
-		time.AfterFunc(leaseLasts+leaseLasts/drift, func() { r.votes.Store(true) })
-	default:
+	case after > 0:
+		time.AfterFunc(after, func() { r.votes.Store(true) })
+	case votes:
 		r.votes.Store(true)
 	}
 	r.raft, err = raft.NewRaft(settings, r.fsm, r.store, r.store, snapshots, transport)
@@ -167,7 +166,7 @@ func raftSettings(cfg raftConfig) *raft.Config {
 	beat := raftBeat
 	out.TrailingLogs = trailingAlone
 	if cfg.self.Address != "" {
-		out.LocalID, out.TrailingLogs, beat = raft.ServerID(cfg.self.ID), trailing, electionLeast
+		out.LocalID, out.TrailingLogs, beat = raft.ServerID(cfg.self.ID), trailing, ElectionLeast
 	}
 	out.HeartbeatTimeout, out.ElectionTimeout, out.LeaderLeaseTimeout = beat, beat, beat
 	if len(cfg.first) > 1 {

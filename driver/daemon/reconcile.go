@@ -7,10 +7,8 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/volley-engine/volley/internal/copies"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -78,19 +76,17 @@ func (d *Daemon) bringUp(p Peer) (missing int, err error) {
 	for _, f := range reply.Files {
 		theirs[f.Path] = int64(f.Size)
 	}
-	var jobs []string
+	var jobs []*wire.JobInfo
 	for _, w := range d.jobs.all() {
 		info, _ := w.snapshot()
 		d.fetchMissing(w)
 		if d.lacksFiles(info, theirs) {
-			jobs = append(jobs, info.Id)
+			jobs = append(jobs, info)
 		}
 	}
-	for n, id := range jobs {
+	for n, info := range jobs {
 		d.lacks.Store(p.ID, len(jobs)-n)
-		name := jobDir(id)
-		peer := copies.NewPeer(client, d.cfg.DataDir, name, d.term)
-		if failed := peer.Sync(d.ctx, filesOf(d.cfg.DataDir, name, true), dropped); failed != nil {
+		if failed := d.copier.copyTo(d.ctx, jobDir(info.Id), Over(info.State), p); failed != nil {
 			return len(jobs) - n, failed
 		}
 	}
@@ -129,7 +125,7 @@ func (d *Daemon) fetchMissing(w *jobHandle) {
 	s, _ := d.journal.fsm.job(plan.JobID(w.info.Id))
 	if info, _ := w.snapshot(); Over(info.State) && s.Checkpoint != "" && info.State != JobDone {
 		names := checkpointsIn(w.dir)
-		if !slices.ContainsFunc(names, func(n string) bool { return strings.Compare(n, s.Checkpoint) >= 0 }) {
+		if !slices.ContainsFunc(names, func(n string) bool { return GoesOn(n, s.Checkpoint) }) {
 			if err := d.gather(d.ctx, info.Id); err != nil {
 				d.log.Warn("a job's checkpoint is on no driver that answers", "job", info.Id, "error", err)
 			}

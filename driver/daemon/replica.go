@@ -27,6 +27,7 @@ type Replica struct {
 	founding  string
 	opened    atomic.Bool // the journal is
 	listed    []Peer      // as the file of drivers has them; rule's
+	looks     int         // so far; rule's
 	admission *admission
 	audit     *auditLog
 	log       hclog.Logger
@@ -184,7 +185,13 @@ func (r *Replica) look() {
 		r.depose()
 	}
 	r.keepDrivers()
+	if r.looks++; r.looks%outsideEvery == 0 {
+		r.lookOutside()
+	}
 }
+
+// outsideEvery is how many looks there are between two at whether this driver is outside of the cluster.
+const outsideEvery = 5
 
 // ascend begins to lead.
 func (r *Replica) ascend() {
@@ -212,7 +219,7 @@ func (r *Replica) ascend() {
 
 // awaitLeases waits until the processes of the driver that led before are over.
 func (r *Replica) awaitLeases(term uint64) error {
-	over := time.NewTimer(leasesOver)
+	over := time.NewTimer(LeasesOver())
 	defer over.Stop()
 	look := time.NewTicker(leaseBeat / 4)
 	defer look.Stop()

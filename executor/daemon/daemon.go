@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/programs"
 	"github.com/volley-engine/volley/internal/wire"
@@ -226,7 +227,7 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 		}
 		switch b := m.Body.(type) {
 		case *wire.ForExecutor_Welcome:
-			if b.Welcome.Term < d.term {
+			if !driver.Follows(d.term, b.Welcome.Term) {
 				return false, fmt.Errorf("the driver led in term %d, and another has since term %d", b.Welcome.Term,
 					d.term)
 			}

@@ -34,7 +34,7 @@ func newWorld(t *testing.T) *world {
 	admit := func(context.Context, string) error { return nil }
 	server := wire.Party{}.NewServer(wire.Gate{Admit: admit})
 	wire.RegisterFilesServer(server, &Store{Root: w.there, Within: []string{"jobs"}, Skip: []string{"cache"},
-		Term: func() uint64 { return w.term }})
+		Takes: func(term uint64) bool { return term >= w.term }})
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(server.Stop)
 	conn, err := wire.Dial(at, wire.Party{}, nil)

@@ -26,8 +26,8 @@ type Store struct {
 	Within []string
 	// Skip are names of directories that are not shared.
 	Skip []string
-	// Term returns the latest term of the journal that is known: changes of an earlier one are refused.
-	Term func() uint64
+	// Takes reports whether changes are taken of a driver that led in a term.
+	Takes func(term uint64) bool
 }
 
 // path returns where a file is; a path that leads elsewhere is refused.
@@ -112,9 +112,9 @@ func (s *Store) Keep(stream wire.Files_KeepServer) error {
 		if err != nil {
 			return err
 		}
-		if now := s.Term(); c.Term < now {
-			return status.Errorf(codes.FailedPrecondition, "the caller led in term %d, and this is term %d", c.Term,
-				now)
+		if !s.Takes(c.Term) {
+			return status.Errorf(codes.FailedPrecondition, "the caller led in term %d, and another driver does since",
+				c.Term)
 		}
 		if err := k.take(c); err != nil {
 			return status.Error(codes.ResourceExhausted, err.Error())

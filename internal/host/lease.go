@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -31,7 +32,8 @@ func (l *lease) now() uint64 { return uint64(time.Since(l.began)) }
 
 // extend takes an extension.
 func (l *lease) extend(e *wire.JobLease) {
-	l.until.Store(max(l.until.Load(), int64(e.SentNs+e.LastsNs)))
+	end := driver.LeaseEnd(time.Duration(e.SentNs), time.Duration(l.now()), time.Duration(e.LastsNs))
+	l.until.Store(max(l.until.Load(), int64(end)))
 }
 
 // leaseLook is the time between two looks at whether a lease is over.

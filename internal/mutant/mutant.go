@@ -152,6 +152,16 @@ const (
 	LifePoolIgnored       // the jobs of a pool run together
 	LifeMaxJobsIgnored    // more jobs run than may
 	LifeUnfair            // who has many jobs running goes before who has few
+	LeasesUnwaited        // who is elected starts jobs at once
+	LeaseFromAnswer       // a lease is counted from the answer
+	RestartedVotes        // a driver that was started again votes at once
+	IncompleteVotes       // a driver votes that has lost its journal
+	CopiesUnneeded        // a copy too few suffices
+	OldCopiesTaken        // copies are taken of a driver of an earlier term
+	GoesOnEarlier         // a job goes on from an earlier checkpoint than was committed
+	LeaseUnverified       // a lease is extended although the driver has not led since it was asked
+	SilentIgnored         // a driver begins a cluster without those that are silent
+	AnyTermFollowed       // an executor takes orders of a driver of an earlier term
 	LifeTimeoutIgnored    // a job runs longer than it may
 	LifeDirectoryShared   // a job is given a directory that is there
 	LifeUnfitAsked        // an unfit executor is asked for runners

@@ -10,6 +10,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/sim"
+	"github.com/volley-engine/volley/internal/sim/drivers"
 	"github.com/volley-engine/volley/internal/sim/life"
 	"github.com/volley-engine/volley/internal/sim/shares"
 	"github.com/volley-engine/volley/internal/sim/stages"
@@ -152,6 +153,17 @@ var proofs = []proof{
 	{mutant.LifePoolIgnored, "pool runs together", "life.pool"},
 	{mutant.LifeMaxJobsIgnored, "more jobs than may", "life.turn"},
 	{mutant.LifeUnfair, "unfair turns", "life.turn"},
+
+	{mutant.LeasesUnwaited, "leases of before not waited for", "drivers.once"},
+	{mutant.LeaseFromAnswer, "lease counted from the answer", "drivers.once"},
+	{mutant.RestartedVotes, "a driver started again votes at once", "drivers.once"},
+	{mutant.IncompleteVotes, "a driver without its journal votes", "drivers.lost"},
+	{mutant.CopiesUnneeded, "a copy too few suffices", "drivers.bounded"},
+	{mutant.OldCopiesTaken, "copies of an earlier term taken", "drivers.copies"},
+	{mutant.GoesOnEarlier, "an earlier checkpoint gone on from", "drivers.committed"},
+	{mutant.LeaseUnverified, "a lease extended unverified", "drivers.once"},
+	{mutant.SilentIgnored, "a cluster begun without its others", "drivers.lost"},
+	{mutant.AnyTermFollowed, "orders of an earlier term taken", "drivers.orders"},
 	{mutant.LifeTimeoutIgnored, "timeout ignored", "life.timeout"},
 	{mutant.LifeDirectoryShared, "directory of another", "life.kept"},
 	{mutant.LifeUnfitAsked, "unfit and asked", "life.unfit"},
@@ -220,6 +232,8 @@ func violations(seed uint64, oracle string) (vs []sim.Violation) {
 		simulate = stages.Simulate
 	case "shares":
 		simulate = shares.Simulate
+	case "drivers":
+		simulate = drivers.Simulate
 	}
 	return simulate(seed, sim.Options{Until: oracle}).Violations
 }

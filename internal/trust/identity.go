@@ -191,6 +191,15 @@ func (i *Identity) Trusts(chain []byte) error {
 	return err
 }
 
+// Trusted returns why the identity would not have trusted a chain of certificates when it was signed.
+func (i *Identity) Trusted(chain []byte) error {
+	certs, err := parseCertificates(chain)
+	if err == nil {
+		_, err = i.present().verify(certs, certs[0].NotBefore.Add(skew))
+	}
+	return err
+}
+
 // Serial returns the certificate's serial number.
 func (i *Identity) Serial() string { return SerialOf(i.present().pair.Leaf) }
 

@@ -32,9 +32,11 @@ type Door struct {
 	l     *Listener
 	proof credentials.TransportCredentials
 
-	mu    sync.Mutex
-	rooms map[string]*Room
-	wg    sync.WaitGroup
+	mu      sync.Mutex
+	rooms   map[string]*Room
+	proving map[net.Conn]bool // connections that have not been handed on
+	closed  bool
+	wg      sync.WaitGroup
 }
 
 // NewDoor returns the door of a listener, for a driver of a founding.
@@ -44,7 +46,7 @@ func (p Party) NewDoor(l *Listener, g Gate, founding string) *Door {
 		all := []string{WhoLeads, OfJournal(founding), OfFiles(founding), calls}
 		proof = marking{credentials.NewTLS(p.ID.Server(all)), g}
 	}
-	return &Door{l: l, proof: proof, rooms: map[string]*Room{}}
+	return &Door{l: l, proof: proof, rooms: map[string]*Room{}, proving: map[net.Conn]bool{}}
 }
 
 // Serve takes connections until the door is closed.
@@ -54,20 +56,33 @@ func (d *Door) Serve() {
 		if err != nil {
 			return
 		}
-		d.wg.Go(func() { d.enter(conn) })
+		d.mu.Lock()
+		closed := d.closed
+		if !closed {
+			d.proving[conn] = true
+			d.wg.Go(func() { d.enter(conn) })
+		}
+		d.mu.Unlock()
+		if closed {
+			conn.Close()
+		}
 	}
 }
 
-// Close ends the listener, and the connections that have not been handed on.
+// Close ends the listener, and the connections that have not been handed on, and waits until these are over.
 func (d *Door) Close() error {
 	err := d.l.Close()
 	d.mu.Lock()
 	all := d.rooms
-	d.rooms = map[string]*Room{}
+	d.rooms, d.closed = map[string]*Room{}, true
+	for conn := range d.proving {
+		conn.Close()
+	}
 	d.mu.Unlock()
 	for _, r := range all {
 		r.Close()
 	}
+	d.wg.Wait()
 	return err
 }
 
@@ -76,6 +91,11 @@ func (d *Door) Addr() net.Addr { return d.l.Addr() }
 
 // enter has a connection prove who it is.
 func (d *Door) enter(raw net.Conn) {
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.proving, raw)
+	}()
 	_ = raw.SetDeadline(time.Now().Add(handshakeWait)) // a connection without one fails at once
 	conn, info, err := d.proof.ServerHandshake(raw)
 	if err != nil {

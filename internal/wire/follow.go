@@ -29,6 +29,8 @@ type Standing struct {
 	HTTP    string   `json:"http,omitempty"` // where REST and metrics are served
 	Entries uint64   `json:"entries"`        // that its journal has had; at most one where the cluster has just been made
 	Why     string   `json:"why,omitempty"`  // why it does not take part, if it does not
+	// Founding distinguishes the cluster from what it was before it was restored.
+	Founding string `json:"founding,omitempty"`
 }
 
 // standingMost bounds what is read of a Standing.

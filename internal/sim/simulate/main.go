@@ -15,6 +15,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/mutant"
 	"github.com/volley-engine/volley/internal/sim"
+	"github.com/volley-engine/volley/internal/sim/drivers"
 	"github.com/volley-engine/volley/internal/sim/life"
 	"github.com/volley-engine/volley/internal/sim/shares"
 	"github.com/volley-engine/volley/internal/sim/stages"
@@ -75,12 +76,12 @@ func simulated(from uint64, seeds int, options sim.Options) <-chan *sim.Result {
 	return results
 }
 
-// everything runs a seed's control plane, its driver's life, its session's stages and its
-// executor's slots, and adds up what they found.
+// everything runs a seed's control plane, its driver's life, its session's stages, its executor's slots and its several
+// drivers, and adds up what they found.
 func everything(seed uint64, opt sim.Options) *sim.Result {
 	r := sim.Simulate(seed, opt)
 	for _, other := range []*sim.Result{life.Simulate(seed, opt), stages.Simulate(seed, opt),
-		shares.Simulate(seed, opt)} {
+		shares.Simulate(seed, opt), drivers.Simulate(seed, opt)} {
 		for k, n := range other.Faults {
 			r.Faults[k] += n
 		}
