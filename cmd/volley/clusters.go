@@ -25,6 +25,7 @@ const aboutDriver = "the driver: HOST:PORT, the name of a cluster that volley lo
 type target struct {
 	addr string
 	by   wire.Party
+	home string // where the certificate is, with the list of drivers; empty over a socket
 }
 
 // clustersDir returns where a user's certificates are, a directory a cluster.
@@ -101,7 +102,7 @@ func openCluster(name, addr string) (target, error) {
 		}
 		addr = strings.Join(all, ",")
 	}
-	return target{addr, wire.Party{ID: id}}, nil
+	return target{addr, wire.Party{ID: id}, dir}, nil
 }
 
 // keepIdentity keeps a certificate with the addresses of its cluster's drivers.
@@ -149,7 +150,24 @@ func (t target) connect() (wire.ClusterClient, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return wire.NewClusterClient(conn), func() { conn.Close() }, nil
+	return wire.NewClusterClient(conn), func() { conn.Close(); keepLearned(t.home, t.addr) }, nil
+}
+
+// keepLearned adds drivers of the cluster that were not known to the list beside a certificate.
+func keepLearned(home, list string) {
+	if home == "" {
+		return
+	}
+	known := driversOf(home)
+	all := slices.Clone(known)
+	for _, d := range wire.Learned(list) {
+		if !slices.Contains(all, d) {
+			all = append(all, d)
+		}
+	}
+	if len(all) > len(known) && len(known) > 0 {
+		_ = trust.WritePrivate(filepath.Join(home, driversFile), []byte(strings.Join(all, "\n")+"\n")) // the next time
+	}
 }
 
 // renewWithin bounds how long a command waits for its certificate to be renewed.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -152,8 +153,12 @@ SIGTERM.`,
 			if cfg.Logger, err = logs.logger(c, "executor"); err != nil {
 				return err
 			}
+			var once sync.Once
 			cfg.Ready = func(addr string) {
-				_ = printJSON(map[string]string{"registered": addr, "name": cfg.Name})
+				once.Do(func() { _ = printJSON(map[string]string{"registered": addr, "name": cfg.Name}) })
+				if cfg.Party.ID != nil {
+					keepLearned(filepath.Join(cfg.DataDir, "trust", cfg.Name), addr)
+				}
 			}
 			bytes, err := volley.ParseBytes(cfg.Memory)
 			if err != nil {

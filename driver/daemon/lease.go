@@ -42,7 +42,11 @@ type leaseAsked struct {
 // extend extends the lease of a job's process, counted from when it asked, once a majority of the drivers has said
 // that this one leads.
 func (d *Daemon) extend(w *jobHandle, sent uint64) {
-	if d.self.Address == "" {
+	switch {
+	case d.self.Address == "":
+		return
+	case !d.hasPeers(): // there is no other that could lead
+		w.tell(leaseFrom(sent))
 		return
 	}
 	l := &d.leases
@@ -53,6 +57,12 @@ func (d *Daemon) extend(w *jobHandle, sent uint64) {
 		l.busy = true
 		go d.verify()
 	}
+}
+
+// leaseFrom returns the extension of a lease, from when a process asked.
+func leaseFrom(sent uint64) *wire.ForJob {
+	lease := &wire.JobLease{SentNs: sent, LastsNs: uint64(driver.LeaseLasts)}
+	return &wire.ForJob{Body: &wire.ForJob_Lease{Lease: lease}}
 }
 
 // verify answers the questions that wait, until there are none.
@@ -77,8 +87,7 @@ func (d *Daemon) verify() {
 		l.mu.Unlock()
 		for _, a := range now {
 			if err == nil {
-				lease := &wire.JobLease{SentNs: a.sent, LastsNs: uint64(driver.LeaseLasts)}
-				a.job.tell(&wire.ForJob{Body: &wire.ForJob_Lease{Lease: lease}})
+				a.job.tell(leaseFrom(a.sent))
 			}
 		}
 		if !more {

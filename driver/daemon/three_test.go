@@ -470,3 +470,26 @@ func TestOnlyDriversShare(t *testing.T) {
 		raw.Close()
 	}
 }
+
+// TestOneAddressIsEnough: who has spoken with one driver finds the others when that one is lost.
+func TestOneAddressIsEnough(t *testing.T) {
+	t.Parallel()
+	c := newThree(t, "exit 1")
+	n := c.leader()
+	jobs := func() error {
+		conn, err := wire.DialDriver(c.addrs[n], c.admin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, err = wire.NewClusterClient(conn).Jobs(context.Background(), &wire.JobsRequest{})
+		return err
+	}
+	if err := jobs(); err != nil {
+		t.Fatal(err)
+	}
+	c.stop(n)
+	if err := jobs(); err != nil {
+		t.Error(err)
+	}
+}

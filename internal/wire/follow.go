@@ -148,9 +148,21 @@ func because(why string) string {
 
 // follower connects to the driver that leads, and learns of drivers that are added.
 type follower struct {
-	by Party
-	mu sync.Mutex
-	to []string
+	by   Party
+	list string
+	mu   sync.Mutex
+	to   []string
+}
+
+// learned are the drivers that this process has come to know, by the list that it began with.
+var learned sync.Map
+
+// Learned returns the drivers of a list, with those that this process has come to know since.
+func Learned(list string) []string {
+	if all, ok := learned.Load(list); ok {
+		return all.([]string)
+	}
+	return Drivers(list)
 }
 
 // connect connects to the driver that leads.
@@ -162,6 +174,9 @@ func (f *follower) connect(ctx context.Context, _ string) (net.Conn, error) {
 	f.mu.Lock()
 	f.to = all
 	f.mu.Unlock()
+	if err == nil {
+		learned.Store(f.list, all)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -199,11 +214,11 @@ func DialDriver(list string, by Party) (*grpc.ClientConn, error) {
 	if err := CheckDrivers(list); err != nil {
 		return nil, err
 	}
-	all := Drivers(list)
+	all := Learned(list)
 	if _, socket := SocketPath(all[0]); socket {
 		return Dial(all[0], by, trust.OfRole(trust.Driver))
 	}
-	return dial(all[0], by, trust.OfRole(trust.Driver), (&follower{by: by, to: all}).connect)
+	return dial(all[0], by, trust.OfRole(trust.Driver), (&follower{by: by, list: list, to: all}).connect)
 }
 
 // DialFiles prepares a connection to the copies of files that another driver of a founding keeps.
