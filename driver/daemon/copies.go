@@ -122,6 +122,7 @@ func (c *copier) copyTo(ctx context.Context, name string, whole bool, p Peer) er
 	at := c.dir(name)
 	at.mu.Lock()
 	at.asked++
+	at.anew++ // what it had may be gone
 	want := at.asked
 	at.whole = at.whole || whole
 	at.mu.Unlock()
@@ -324,7 +325,7 @@ func (d *Daemon) beforeJournal(ctx context.Context, c *LifeWrite) error {
 				return err
 			}
 			if len(all) > 0 {
-				c.Records[n].Checkpoint = all[len(all)-1]
+				c.Records[n].Place = &Place{Process: d.processOf(c.Job), Checkpoint: all[len(all)-1]}
 			}
 		case r.Kind == JobEnded && c.Result:
 			made := slices.DeleteFunc(slices.Clone(r.Files), func(f MadeFile) bool { return ofDriver(f.Path) })
@@ -337,6 +338,17 @@ func (d *Daemon) beforeJournal(ctx context.Context, c *LifeWrite) error {
 		}
 	}
 	return nil
+}
+
+// processOf returns the number of a job's present process.
+func (d *Daemon) processOf(job string) uint32 {
+	w, err := d.jobs.find(job)
+	if err != nil {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.present
 }
 
 // filesChanged notes that a process of a job may change its files otherwise than by growing.

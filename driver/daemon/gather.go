@@ -42,59 +42,65 @@ func (d *Daemon) gather(ctx context.Context, job string) error {
 	if err := d.gatherProgram(ctx, s.Spec.Program); err != nil {
 		return err
 	}
-	if s.Checkpoint == "" || goesOnFrom(dir, s.Checkpoint) {
+	if s.Place == nil || goesOnFrom(dir, *s.Place) {
 		return nil
 	}
-	d.log.Info("a job's files are brought from other drivers", "job", job, "checkpoint", s.Checkpoint)
+	d.log.Info("a job's files are brought from other drivers", "job", job, "checkpoint", s.Place.Checkpoint)
 	why := []string{}
-	for h := range d.holders(ctx, job, s.Checkpoint) {
+	for h := range d.holders(ctx, job) {
 		err := h.err
 		if err == nil {
-			err = d.bringJob(ctx, h, job, s.Checkpoint)
+			err = d.bringJob(ctx, h, job, *s.Place)
 		}
 		if err == nil {
 			return nil
 		}
 		why = append(why, fmt.Sprintf("driver %s: %s", h.ID, status.Convert(err).Message()))
 	}
-	return fault.Newf(fault.HolderLost, "find", s.Checkpoint+" of "+job, "no driver that answers has it whole: %s",
-		strings.Join(why, "; "))
+	return fault.Newf(fault.HolderLost, "find", s.Place.Checkpoint+" of "+job,
+		"no driver that answers has it whole: %s", strings.Join(why, "; "))
 }
 
-// goesOnFrom reports whether a job's directory has a checkpoint or a later one, whole, with the event log up to it.
-func goesOnFrom(dir, checkpoint string) bool {
+// goesOnFrom reports whether a job's directory has a checkpoint to go on from, whole, with the event log up to it: the
+// newest, which its process takes. Others that are newer by their names, of a process before, are removed.
+func goesOnFrom(dir string, committed Place) bool {
 	for _, name := range slices.Backward(checkpointsIn(dir)) {
-		if !GoesOn(name, checkpoint) {
-			return false
-		}
-		if wholeCheckpoint(filepath.Join(dir, checkpointsDir, name), filepath.Join(dir, driver.EventsName)) {
+		file := filepath.Join(dir, checkpointsDir, name)
+		at, whole := wholeCheckpoint(file, filepath.Join(dir, driver.EventsName))
+		if whole && GoesOn(at, committed) {
 			return true
+		}
+		if err := disk.Remove(file); err != nil {
+			return false
 		}
 	}
 	return false
 }
 
-// wholeCheckpoint reports whether a checkpoint is what was written, and an event log up to it.
-func wholeCheckpoint(file, log string) bool {
+// wholeCheckpoint returns how far a job had come by a checkpoint, and reports whether it is what was written, and an
+// event log up to it.
+func wholeCheckpoint(file, log string) (at Place, whole bool) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return false
+		return at, false
 	}
 	text, whole := disk.Unseal(raw)
 	var c struct {
-		Log driver.LogMark `json:"log"`
+		Life uint32         `json:"life"`
+		Log  driver.LogMark `json:"log"`
 	}
 	if !whole || json.Unmarshal(text, &c) != nil {
-		return false
+		return at, false
 	}
+	at = Place{Process: c.Life, Checkpoint: filepath.Base(file)}
 	if c.Log.Bytes == 0 {
-		return true
+		return at, true
 	}
 	sum, n, err := copies.SumOf(log, c.Log.Bytes)
-	return err == nil && n == c.Log.Bytes && hex.EncodeToString(sum) == c.Log.SHA256
+	return at, err == nil && n == c.Log.Bytes && hex.EncodeToString(sum) == c.Log.SHA256
 }
 
-// holder is another driver that has a checkpoint or a later one, or err says why it is of no use.
+// holder is another driver that has checkpoints of a job, or err says why it is of no use.
 type holder struct {
 	Peer
 	client wire.FilesClient
@@ -103,14 +109,14 @@ type holder struct {
 }
 
 // holders asks all other drivers at once, and yields them as they answer: one that is cut off holds nothing up.
-func (d *Daemon) holders(ctx context.Context, job, checkpoint string) iter.Seq[holder] {
+func (d *Daemon) holders(ctx context.Context, job string) iter.Seq[holder] {
 	return func(yield func(holder) bool) {
 		ask, cancel := context.WithTimeout(ctx, gatherWait)
 		defer cancel()
 		others := d.others()
 		answers := make(chan holder, len(others))
 		for _, p := range others {
-			go func() { answers <- d.holds(ask, p, job, checkpoint) }()
+			go func() { answers <- d.holds(ask, p, job) }()
 		}
 		for range others {
 			if !yield(<-answers) {
@@ -120,7 +126,7 @@ func (d *Daemon) holders(ctx context.Context, job, checkpoint string) iter.Seq[h
 	}
 }
 
-func (d *Daemon) holds(ctx context.Context, p Peer, job, checkpoint string) holder {
+func (d *Daemon) holds(ctx context.Context, p Peer, job string) holder {
 	h := holder{Peer: p}
 	if h.client, h.err = d.copier.client(p.Address); h.err != nil {
 		return h
@@ -131,7 +137,7 @@ func (d *Daemon) holds(ctx context.Context, p Peer, job, checkpoint string) hold
 	}
 	h.files = reply.Files
 	at := slices.IndexFunc(h.files, func(f *wire.HadFile) bool {
-		return path.Base(path.Dir(f.Path)) == checkpointsDir && GoesOn(path.Base(f.Path), checkpoint)
+		return path.Base(path.Dir(f.Path)) == checkpointsDir
 	})
 	if at < 0 {
 		h.err = errors.New("it does not have it")
@@ -144,7 +150,7 @@ const arrivals = "arriving"
 
 // bringJob brings a job's files from another driver, beside those that are here, and puts in place what makes a whole
 // checkpoint with its log: damaged files of the other's do not replace what is whole here.
-func (d *Daemon) bringJob(ctx context.Context, from holder, job, checkpoint string) error {
+func (d *Daemon) bringJob(ctx context.Context, from holder, job string, committed Place) error {
 	root := filepath.Join(d.cfg.DataDir, arrivals, from.ID)
 	defer disk.RemoveAll(root)
 	here, there := filepath.Join(d.cfg.DataDir, jobDir(job)), filepath.Join(root, jobDir(job))
@@ -159,8 +165,9 @@ func (d *Daemon) bringJob(ctx context.Context, from holder, job, checkpoint stri
 	for _, log := range []string{there, here} {
 		for _, at := range []string{there, here} {
 			for _, name := range slices.Backward(checkpointsIn(at)) {
-				if GoesOn(name, checkpoint) && wholeCheckpoint(filepath.Join(at, checkpointsDir, name),
-					filepath.Join(log, driver.EventsName)) {
+				place, whole := wholeCheckpoint(filepath.Join(at, checkpointsDir, name),
+					filepath.Join(log, driver.EventsName))
+				if whole && GoesOn(place, committed) {
 					return putInPlace(there, here, name, at == there, log == there)
 				}
 			}

@@ -42,9 +42,9 @@ type Record struct {
 	Spec   *JobSpec    `json:"spec,omitempty"`   // of JobSubmitted
 	Files  []MadeFile  `json:"files,omitempty"`  // of JobEnded
 	Term   uint32      `json:"term,omitempty"`   // of JobStarted: counts the job's processes
-	// Checkpoint is, of StepCommitted, that of this step or a later one, which a majority of several drivers has.
-	Checkpoint string `json:"checkpoint,omitempty"`
-	At         int64  `json:"at,omitempty"` // Unix nanoseconds, as the driver that decided read them
+	// Place is, of StepCommitted, that of this step or a later one, which a majority of several drivers has.
+	Place *Place `json:"place,omitempty"`
+	At    int64  `json:"at,omitempty"` // Unix nanoseconds, as the driver that decided read them
 
 	Token  *AccessToken  `json:"token,omitempty"`  // of TokenMade
 	Member *MemberSigned `json:"member,omitempty"` // of CertificateSigned
@@ -94,8 +94,8 @@ type JobState struct {
 	State     string      `json:"state"` // empty while it has not ended
 	Ended     string      `json:"ended"` // why
 	Files     []MadeFile  `json:"files,omitempty"`
-	// Checkpoint is the last that a majority of several drivers is known to have.
-	Checkpoint string `json:"checkpoint,omitempty"`
+	// Place is the last that a majority of several drivers is known to have.
+	Place *Place `json:"place,omitempty"`
 }
 
 // State is the deterministic state that a journal's records make. Applying the
@@ -140,7 +140,10 @@ func (s *State) Apply(r Record) {
 		if r.Step <= j.Step {
 			return
 		}
-		j.Step, j.Epoch, j.Params, j.Checkpoint = r.Step, r.Epoch, r.Params, max(j.Checkpoint, r.Checkpoint)
+		j.Step, j.Epoch, j.Params = r.Step, r.Epoch, r.Params
+		if r.Place != nil {
+			j.Place = r.Place
+		}
 	case JobRestarted:
 		j.Restarts++
 	case JobStarted:

@@ -88,7 +88,7 @@ func (r *Replica) standing() wire.Standing {
 	}
 	s := wire.Standing{ID: r.self.ID, Leads: d != nil, Term: r.journal.Term(), Leader: r.journal.Leader().Address,
 		Drivers: r.drivers(), Wire: wire.Version, HTTP: r.webReachedAt(),
-		Entries: r.journal.raft.LastIndex(), Founding: r.founding}
+		Entries: r.journal.raft.LastIndex(), Founding: r.founding, Run: r.runID}
 	switch why := r.outside.Load(); {
 	case d != nil:
 		s.Term = d.term

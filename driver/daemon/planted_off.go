@@ -41,3 +41,4 @@ func plantedOldCopies(taken bool) bool               { return taken }
 func plantedGoesOn(goesOn bool) bool                 { return goesOn }
 func plantedExtends(extends bool) bool               { return extends }
 func plantedSilent(silent int) int                   { return silent }
+func plantedPast() bool                              { return false }

@@ -168,3 +168,5 @@ func plantedSilent(silent int) int {
 	}
 	return silent
 }
+
+func plantedPast() bool { return mutant.On(mutant.PastIgnored) }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/volley-engine/volley/internal/plan"
@@ -28,7 +27,7 @@ func (d *Daemon) reconcile() {
 	}
 	next := time.NewTimer(reconcileAgain)
 	defer next.Stop()
-	due := map[string]time.Time{}
+	due := map[string]time.Time{} // by the others' processes
 	for {
 		select {
 		case <-next.C:
@@ -37,13 +36,16 @@ func (d *Daemon) reconcile() {
 			return
 		}
 		for _, p := range d.others() {
-			if time.Now().Before(due[p.ID+p.Address]) {
+			ask, cancel := context.WithTimeout(d.ctx, standingWait)
+			s, err := wire.AskStanding(ask, p.Address, d.admission.self)
+			cancel()
+			if err != nil || time.Now().Before(due[s.Run]) {
 				continue
 			}
 			missing, err := d.bringUp(p)
 			d.lacks.Store(p.ID, missing)
 			if err == nil {
-				due[p.ID+p.Address] = time.Now().Add(reconcileEvery)
+				due[s.Run] = time.Now().Add(reconcileEvery)
 			} else {
 				d.log.Debug("a driver has not all copies yet", "driver", p.ID, "why", err)
 			}
@@ -123,12 +125,11 @@ func (d *Daemon) fetchMissing(w *jobHandle) {
 		}
 	}
 	s, _ := d.journal.fsm.job(plan.JobID(w.info.Id))
-	if info, _ := w.snapshot(); Over(info.State) && s.Checkpoint != "" && info.State != JobDone {
-		names := checkpointsIn(w.dir)
-		if !slices.ContainsFunc(names, func(n string) bool { return GoesOn(n, s.Checkpoint) }) {
-			if err := d.gather(d.ctx, info.Id); err != nil {
-				d.log.Warn("a job's checkpoint is on no driver that answers", "job", info.Id, "error", err)
-			}
-		}
+	info, _ := w.snapshot()
+	if !Over(info.State) || s.Place == nil || info.State == JobDone || len(checkpointsIn(w.dir)) > 0 {
+		return
+	}
+	if err := d.gather(d.ctx, info.Id); err != nil {
+		d.log.Warn("a job's checkpoint is on no driver that answers", "job", info.Id, "error", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/programs"
+	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -25,6 +26,7 @@ type Replica struct {
 	cfg       Config
 	self      Peer // over a network
 	founding  string
+	runID     string      // of this process
 	opened    atomic.Bool // the journal is
 	listed    []Peer      // as the file of drivers has them; rule's
 	looks     int         // so far; rule's
@@ -105,7 +107,7 @@ func newReplica(cfg Config) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.founding = foundingOf(dir)
+	r.founding, r.runID = foundingOf(dir), trust.NewSecret()[:16]
 	r.door = r.admission.self.NewDoor(l, wire.Gate{Knows: r.admission.knows, Refused: r.refusedConnection},
 		r.founding)
 	if r.self, err = r.who(); err != nil {

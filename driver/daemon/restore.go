@@ -50,7 +50,7 @@ func Restore(dataDir, file string) (jobs int, err error) {
 	}
 	s := of.State
 	for id, j := range s.Jobs {
-		j.Checkpoint = "" // the copies of it may be gone with the other drivers
+		j.Place = nil // the copies of it may be gone with the other drivers
 		s.Jobs[id] = j
 	}
 	return len(s.Jobs), writeJournal(dir, self, s, of.Term+restoredAfter)

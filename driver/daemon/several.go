@@ -49,8 +49,22 @@ func CopiesSuffice(have, others int) bool { return plantedCopies(have)+1 > (othe
 // TakesCopies reports whether a driver that knows of a term takes copies of one that led in another.
 func TakesCopies(known, led uint64) bool { return plantedOldCopies(led >= known) }
 
-// GoesOn reports whether a job may go on from a checkpoint where another was committed.
-func GoesOn(from, committed string) bool { return plantedGoesOn(from >= committed) }
+// Place is how far a job has come: the process that has written a checkpoint, and the checkpoint.
+type Place struct {
+	Process    uint32 `json:"process"` // counts those of the job
+	Checkpoint string `json:"checkpoint"`
+}
+
+// GoesOn reports whether a job may go on from a checkpoint where another was committed: a later one of the same
+// process, or one of a later process, which went on from what was committed. What an earlier process has written beyond
+// that is of another past.
+func GoesOn(from, committed Place) bool {
+	switch {
+	case from.Process != committed.Process && !plantedPast():
+		return plantedGoesOn(from.Process > committed.Process)
+	}
+	return plantedGoesOn(from.Checkpoint >= committed.Checkpoint)
+}
 
 // Beginning is what a driver does about its journal when it is started.
 type Beginning uint8

@@ -159,6 +159,7 @@ const (
 	CopiesUnneeded        // a copy too few suffices
 	OldCopiesTaken        // copies are taken of a driver of an earlier term
 	GoesOnEarlier         // a job goes on from an earlier checkpoint than was committed
+	PastIgnored           // a job goes on from what an earlier process has written beyond what was committed
 	LeaseUnverified       // a lease is extended although the driver has not led since it was asked
 	SilentIgnored         // a driver begins a cluster without those that are silent
 	AnyTermFollowed       // an executor takes orders of a driver of an earlier term

@@ -31,6 +31,7 @@ type Standing struct {
 	Why     string   `json:"why,omitempty"`  // why it does not take part, if it does not
 	// Founding distinguishes the cluster from what it was before it was restored.
 	Founding string `json:"founding,omitempty"`
+	Run      string `json:"run,omitempty"` // distinguishes the driver's process from others of it
 }
 
 // standingMost bounds what is read of a Standing.

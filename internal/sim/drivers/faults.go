@@ -1,6 +1,9 @@
 package drivers
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // fault draws a fault, and when the next comes.
 func (s *world) fault() {
@@ -115,6 +118,13 @@ func (s *world) loseJournal(d *node) {
 			return
 		}
 	}
+	for _, j := range s.jobs { // nor is one lost of two that have a job's files
+		if j.kept.step > 0 && !j.done && !slices.ContainsFunc(s.drivers, func(o *node) bool {
+			return o != d && j.includes(o.files[j.name], j.kept)
+		}) {
+			return
+		}
+	}
 	if !d.up {
 		return
 	}
@@ -144,6 +154,6 @@ func (s *world) becomeCalm() {
 		s.later(10*time.Millisecond, d.start)
 	}
 	for _, j := range s.jobs {
-		j.need = min(j.need, j.kept+30)
+		j.need = min(j.need, j.kept.step+30)
 	}
 }

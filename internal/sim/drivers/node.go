@@ -29,7 +29,7 @@ type node struct {
 	voted      int // for whom in the term, from 1; 0 is for none
 	founded    bool
 	incomplete bool
-	files      map[string]int // the step of the checkpoint of each job
+	files      map[string]mark // the checkpoint of each job
 
 	up      bool
 	frozen  plan.Time // until when it does nothing
@@ -51,6 +51,9 @@ type node struct {
 	started map[string]bool  // a process of this job was started, or is about to be
 }
 
+// mark is how far a job had come: the process that has written a checkpoint, and the step.
+type mark struct{ process, step int }
+
 // now returns the time by the driver's clock.
 func (d *node) now() plan.Time { return plan.Time(float64(d.s.w.Now()) * d.rate) }
 
@@ -66,7 +69,7 @@ func (d *node) start() {
 	d.began, d.heard, d.quorum = d.now(), d.now(), 0
 	d.pending, d.writing, d.started = map[int]func(){}, map[string]bool{}, map[string]bool{}
 	if d.files == nil {
-		d.files = map[string]int{}
+		d.files = map[string]mark{}
 	}
 	d.votes, d.votesAt, d.knows, d.copied = false, 0, false, map[string]entry{}
 	d.stand()
@@ -162,6 +165,11 @@ func (d *node) mayVote() bool { return d.votes && d.now() >= d.votesAt }
 func (d *node) campaign() {
 	if !d.mayVote() || len(d.log) == 0 {
 		return
+	}
+	for _, o := range d.s.drivers { // a later term is learnt of by being refused
+		if d.s.reaches(d, o) && o.term > d.term {
+			d.term, d.voted = o.term, 0
+		}
 	}
 	var voters []*node
 	for _, o := range d.s.drivers {

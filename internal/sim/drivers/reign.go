@@ -25,13 +25,15 @@ type entry struct {
 	kind   kind
 	term   uint64
 	job    string
-	number int // of the process, or of the step
+	number int // of the process
+	mark   mark
 }
 
 // kept is what the journal's entries make of a job.
 type kept struct {
-	process, step int
-	ended         bool
+	process int
+	mark    mark
+	ended   bool
 }
 
 type state map[string]kept
@@ -47,7 +49,7 @@ func (d *node) state() state {
 		case started:
 			k.process = max(k.process, e.number)
 		case stepped:
-			k.step = max(k.step, e.number)
+			k.mark = e.mark
 		case ended:
 			k.ended = true
 		case begun:
@@ -66,9 +68,8 @@ func (s *world) ascended(d *node) {
 		if j.acked && !now.has(j.name) {
 			s.violate("drivers.lost", "driver %d leads without %s, which was confirmed", d.id, j.name)
 		}
-		if now[j.name].step < j.kept {
-			s.violate("drivers.lost", "driver %d leads with %s at step %d, and %d was confirmed", d.id, j.name,
-				now[j.name].step, j.kept)
+		if k := now[j.name].mark; !j.includes(k, j.kept) {
+			s.violate("drivers.lost", "driver %d leads with %s at %v, and %v was confirmed", d.id, j.name, k, j.kept)
 		}
 	}
 }
@@ -83,6 +84,7 @@ func (d *node) reign() {
 			continue
 		}
 		d.orders(j, k)
+		d.reconcile(j, k)
 		if d.started[j.name] || !d.gather(j, k) {
 			continue
 		}
@@ -93,13 +95,23 @@ func (d *node) reign() {
 	}
 }
 
+// reconcile sends a driver what it lacks of a job, now and then.
+func (d *node) reconcile(j *job, k kept) {
+	for _, o := range d.s.drivers {
+		if o != d && d.s.rng.IntN(20) == 0 && d.s.reaches(d, o) && d.files[j.name].step > 0 &&
+			!daemon.GoesOn(place(o.files[j.name]), place(k.mark)) {
+			o.takesCopy(j, d.files[j.name], d.term)
+		}
+	}
+}
+
 // gather sees to it that a job can be gone on from, and reports whether it can.
 func (d *node) gather(j *job, k kept) bool {
-	if k.step == 0 || daemon.GoesOn(name(d.files[j.name]), name(k.step)) {
+	if k.mark.step == 0 || daemon.GoesOn(place(d.files[j.name]), place(k.mark)) {
 		return true
 	}
 	for _, o := range d.s.drivers {
-		if o != d && d.s.reaches(d, o) && daemon.GoesOn(name(o.files[j.name]), name(k.step)) {
+		if o != d && d.s.reaches(d, o) && daemon.GoesOn(place(o.files[j.name]), place(k.mark)) {
 			d.s.fired("files brought")
 			d.files[j.name] = o.files[j.name]
 			return true
@@ -108,7 +120,17 @@ func (d *node) gather(j *job, k kept) bool {
 	return false
 }
 
-func name(step int) string { return fmt.Sprintf("checkpoint-%09d", step) }
+func place(m mark) daemon.Place {
+	return daemon.Place{Process: uint32(m.process), Checkpoint: fmt.Sprintf("checkpoint-%09d", m.step)}
+}
+
+// includes reports whether what a process had come to has in its past what another had.
+func (j *job) includes(m, past mark) bool {
+	for past.step > 0 && m.process > past.process {
+		m = j.from[m.process]
+	}
+	return past.step == 0 || m.process == past.process && m.step >= past.step
+}
 
 // orders has the executor work for a job's process.
 func (d *node) orders(j *job, k kept) {
@@ -153,7 +175,7 @@ type process struct {
 }
 
 func (s *world) startProcess(d *node, j *job, number int) {
-	p := &process{s: s, on: d, run: d.run, job: j, number: number, alive: true, step: d.files[j.name],
+	p := &process{s: s, on: d, run: d.run, job: j, number: number, alive: true, step: d.files[j.name].step,
 		until: d.now() + driver.LeaseLasts}
 	s.tell("process %d of %s begins on driver %d at step %d", number, j.name, d.id, p.step)
 	for _, o := range j.procs {
@@ -162,9 +184,10 @@ func (s *world) startProcess(d *node, j *job, number int) {
 				number, j.name, d.id, o.number, o.on.id)
 		}
 	}
-	if p.step < j.kept {
-		s.violate("drivers.committed", "process %d of %s goes on from step %d, and %d was confirmed", number, j.name,
-			p.step, j.kept)
+	j.from[number] = d.files[j.name]
+	if !j.includes(j.from[number], j.kept) {
+		s.violate("drivers.committed", "process %d of %s goes on from %v, and %v was confirmed", number, j.name,
+			j.from[number], j.kept)
 	}
 	j.procs = append(j.procs, p)
 	p.work()
@@ -243,7 +266,7 @@ func (p *process) work() {
 			return
 		}
 		p.step++
-		p.on.files[p.job.name] = max(p.step, 0)
+		p.on.files[p.job.name] = mark{p.number, p.step}
 		if p.driven() {
 			p.commit()
 		}
@@ -253,7 +276,7 @@ func (p *process) work() {
 
 // commit has a step's files at a majority, then the step in the journal.
 func (p *process) commit() {
-	d, j, step := p.on, p.job, p.step
+	d, j, at := p.on, p.job, mark{p.number, p.step}
 	if d.writing[j.name] {
 		return
 	}
@@ -270,37 +293,42 @@ func (p *process) commit() {
 			from, to := d.run, o.run
 			d.s.later(d.s.ms(50, 6000), func() {
 				if d.run == from && d.up && o.run == to { // else the connection has ended
-					o.takesCopy(j, step, term)
+					o.takesCopy(j, at, term)
 				}
 			})
-		case o.takesCopy(j, step, d.term):
+		case o.takesCopy(j, at, d.term):
 			have++
 		}
 	}
 	if !daemon.CopiesSuffice(have, others) {
 		return
 	}
+	if have+1 < 2 {
+		d.s.violate("drivers.copies", "%v of %s goes to the journal from driver %d, which alone has it", at, j.name,
+			d.id)
+	}
 	d.writing[j.name] = true
-	d.append(entry{kind: stepped, job: j.name, number: step}, func() {
+	d.append(entry{kind: stepped, job: j.name, mark: at}, func() {
 		d.writing[j.name] = false
-		j.kept = max(j.kept, step)
-		if step >= j.need && p.alive {
+		j.kept = at
+		if at.step >= j.need && p.alive {
 			d.append(entry{kind: ended, job: j.name}, func() { j.done = true; p.die("its job is done") })
 		}
 	})
 }
 
 // takesCopy takes a copy of a checkpoint of a driver that led in a term, and reports whether it has.
-func (d *node) takesCopy(j *job, step int, term uint64) bool {
+func (d *node) takesCopy(j *job, at mark, term uint64) bool {
 	last := d.copied[j.name]
-	if !d.works() || !daemon.TakesCopies(d.term, term) || last.term == term && step < last.number {
+	if !d.works() || !daemon.TakesCopies(d.term, term) ||
+		last.term == term && last.mark.process == at.process && at.step < last.mark.step {
 		return false // what one driver sends comes in its order
 	}
-	d.copied[j.name] = entry{term: term, number: step}
-	if step < j.kept && d.files[j.name] >= j.kept {
-		d.s.violate("drivers.copies", "driver %d takes a copy of %s at step %d, and %d was confirmed", d.id, j.name,
-			step, j.kept)
+	if had := d.files[j.name]; j.includes(had, j.kept) && !j.includes(at, j.kept) {
+		d.s.violate("drivers.copies", "driver %d takes a copy of %s at %v, has %v, and %v was confirmed", d.id, j.name,
+			at, had, j.kept)
 	}
-	d.files[j.name] = step
+	d.copied[j.name] = entry{term: term, mark: at}
+	d.files[j.name] = at
 	return true
 }

@@ -28,10 +28,11 @@ type world struct {
 // job is a job as the world knows it.
 type job struct {
 	name  string
-	slow  bool // its steps take seconds
-	need  int  // steps
-	acked bool // its submission was confirmed
-	kept  int  // the last step that was confirmed
+	slow  bool         // its steps take seconds
+	need  int          // steps
+	acked bool         // its submission was confirmed
+	kept  mark         // the last step that was confirmed
+	from  map[int]mark // that each process went on from
 	procs []*process
 	done  bool
 }
@@ -59,7 +60,7 @@ func Simulate(seed uint64, opt sim.Options) *sim.Result {
 		s.w.At(s.ms(0, 500), d.start)
 	}
 	for n := range s.between(1, 3) {
-		j := &job{name: fmt.Sprint("job-", n+1), need: s.between(20, 150)}
+		j := &job{name: fmt.Sprint("job-", n+1), from: map[int]mark{}, need: s.between(20, 150)}
 		if j.slow = s.rng.IntN(2) == 0; j.slow {
 			j.need = s.between(2, 12)
 		}
