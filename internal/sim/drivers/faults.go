@@ -119,9 +119,7 @@ func (s *world) loseJournal(d *node) {
 		}
 	}
 	for _, j := range s.jobs { // nor is one lost of two that have a job's files
-		if j.kept.step > 0 && !j.done && !slices.ContainsFunc(s.drivers, func(o *node) bool {
-			return o != d && j.includes(o.files[j.name], j.kept)
-		}) {
+		if !j.done && s.onlyOn(d, j) {
 			return
 		}
 	}
@@ -142,6 +140,24 @@ func (s *world) loseJournal(d *node) {
 		}
 	}
 	s.later(s.ms(100, 4000), d.start)
+}
+
+// onlyOn reports whether no other driver has what a job is to go on from, by what was confirmed or by any journal: an
+// entry may be confirmed later.
+func (s *world) onlyOn(d *node, j *job) bool {
+	marks := []mark{j.kept}
+	for _, o := range s.drivers {
+		for _, e := range o.log {
+			if e.kind == stepped && e.job == j.name {
+				marks = append(marks, e.mark)
+			}
+		}
+	}
+	return slices.ContainsFunc(marks, func(m mark) bool {
+		return m.step > 0 && !slices.ContainsFunc(s.drivers, func(o *node) bool {
+			return o != d && j.includes(o.files[j.name], m)
+		})
+	})
 }
 
 // becomeCalm ends all faults.
