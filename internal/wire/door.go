@@ -122,11 +122,16 @@ func (d *Door) Calls() *Room { return d.Room(calls) }
 func (d *Door) Room(protocol string) *Room {
 	r := &Room{door: d, protocol: protocol, in: make(chan net.Conn), closed: make(chan struct{})}
 	d.mu.Lock()
-	old := d.rooms[protocol]
-	d.rooms[protocol] = r
+	old, closed := d.rooms[protocol], d.closed
+	if !closed {
+		d.rooms[protocol] = r
+	}
 	d.mu.Unlock()
 	if old != nil {
 		old.Close()
+	}
+	if closed { // there are no more connections
+		r.Close()
 	}
 	return r
 }
