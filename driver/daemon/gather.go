@@ -61,20 +61,37 @@ func (d *Daemon) gather(ctx context.Context, job string) error {
 		"no driver that answers has it whole: %s", strings.Join(why, "; "))
 }
 
-// goesOnFrom reports whether a job's directory has a checkpoint to go on from, whole, with the event log up to it: the
-// newest, which its process takes. Others that are newer by their names, of a process before, are removed.
+// goesOnFrom reports whether a job's directory has a checkpoint to go on from, whole, with the event log up to it. The
+// job's process takes the newest by its name, so that others that are newer are removed: they are damaged, or of a
+// process before. Where there is none nothing is removed: what is whole of it may go with what another driver has.
 func goesOnFrom(dir string, committed Place) bool {
+	name := newestToGoOn(dir, dir, committed)
+	return name != "" && dropNewer(dir, name) == nil
+}
+
+// newestToGoOn returns the newest checkpoint in one directory that a job may go on from with the event log of another;
+// empty is none.
+func newestToGoOn(dir, logDir string, committed Place) string {
 	for _, name := range slices.Backward(checkpointsIn(dir)) {
-		file := filepath.Join(dir, checkpointsDir, name)
-		at, whole := wholeCheckpoint(file, filepath.Join(dir, driver.EventsName))
+		at, whole := wholeCheckpoint(filepath.Join(dir, checkpointsDir, name), filepath.Join(logDir, driver.EventsName))
 		if whole && GoesOn(at, committed) {
-			return true
-		}
-		if err := disk.Remove(file); err != nil {
-			return false
+			return name
 		}
 	}
-	return false
+	return ""
+}
+
+// dropNewer removes the checkpoints that are newer by their names than one.
+func dropNewer(dir, than string) error {
+	for _, name := range slices.Backward(checkpointsIn(dir)) {
+		if name <= than {
+			break
+		}
+		if err := disk.Remove(filepath.Join(dir, checkpointsDir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // wholeCheckpoint returns how far a job had come by a checkpoint, and reports whether it is what was written, and an
@@ -162,14 +179,15 @@ func (d *Daemon) bringJob(ctx context.Context, from holder, job string, committe
 			return err
 		}
 	}
+	return takeWhole(here, there, committed)
+}
+
+// takeWhole puts in place what makes a whole checkpoint with its log, of what is here and what has arrived.
+func takeWhole(here, there string, committed Place) error {
 	for _, log := range []string{there, here} {
 		for _, at := range []string{there, here} {
-			for _, name := range slices.Backward(checkpointsIn(at)) {
-				place, whole := wholeCheckpoint(filepath.Join(at, checkpointsDir, name),
-					filepath.Join(log, driver.EventsName))
-				if whole && GoesOn(place, committed) {
-					return putInPlace(there, here, name, at == there, log == there)
-				}
+			if name := newestToGoOn(at, log, committed); name != "" {
+				return errors.Join(putInPlace(there, here, name, at == there, log == there), dropNewer(here, name))
 			}
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// driversFile says, beside a driver's certificate, which drivers the cluster had when it was made: a line each, with
-// the id and the address.
+// driversFile says, beside a driver's certificate, which drivers the cluster has, as this one last knew them: a line
+// each, with the id and the address.
 const driversFile = "drivers"
 
 // who returns this driver as the others know it: over a socket there are none.
@@ -40,7 +40,7 @@ func (r *Replica) isAlone() bool {
 // hasPeers reports whether the cluster has other drivers.
 func (r *Replica) hasPeers() bool { return len(r.journal.Peers()) > 1 }
 
-// first returns the drivers of the cluster when it was made.
+// first returns the drivers of the cluster, as this one last knew them.
 func (r *Replica) first() ([]Peer, error) {
 	if r.self.Address == "" {
 		return nil, nil
@@ -57,7 +57,7 @@ func (r *Replica) first() ([]Peer, error) {
 	return all, nil
 }
 
-// readDrivers reads which drivers a cluster had when it was made; none where that is not said.
+// readDrivers reads which drivers a cluster has; none where that is not said.
 func readDrivers(dir string) (out []Peer, err error) {
 	path := filepath.Join(dir, driversFile)
 	raw, err := os.ReadFile(path)

@@ -138,7 +138,10 @@ func (r *Replica) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.opened.Store(true)
+	if err := r.serveHTTP(); err != nil {
+		return err
+	}
+	r.opened.Store(true) // from here on who reads what is above need not wait
 	if anew || r.moved() {
 		r.tasks.Go(func() { r.enrol(anew) })
 	}
@@ -148,7 +151,7 @@ func (r *Replica) open(ctx context.Context) (err error) {
 	if r.self.Address != "" {
 		r.files = r.serveFiles()
 	}
-	return r.serveHTTP()
+	return nil
 }
 
 // rule leads whenever the journal says that this driver does, and until it no longer does.

@@ -89,6 +89,11 @@ func (d *Daemon) adopt(o *wire.OpenJob, l *link) bool {
 	r.id.Store(o.Runner)
 	r.link.Store(l)
 	r.alone.Store(0)
+	select {
+	case <-r.ended: // before its end could be told as that of this request
+		return false
+	default:
+	}
 	d.takeDown(r) // what it did is no more
 	d.setUp(r)
 	r.send(raw)
