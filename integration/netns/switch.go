@@ -127,14 +127,16 @@ func tunIn(ns string) (f *os.File, err error) {
 	return f, err
 }
 
-// serve carries packets until stop.
+// serve carries packets until stop. All ways are there before the first packet is read.
 func (s *Switch) serve() {
-	for from, f := range s.ports {
+	for from := range s.ports {
 		for to, g := range s.ports {
 			q := make(chan packet, queueMost)
 			s.queue[[2]netip.Addr{from, to}] = q
 			s.wg.Go(func() { s.deliver(q, g) })
 		}
+	}
+	for from, f := range s.ports {
 		s.wg.Go(func() { s.receive(from, f) })
 	}
 }
