@@ -28,12 +28,13 @@ race:
 lint:
 	$(GO) test ./internal/lint
 
-# make sim SEEDS=2000 FROM=1 [BUG=1..]: the control plane, a driver's life, a session's stages and an executor's slots. Bugs are planted in a build of their own.
+# make sim SEEDS=2000 FROM=1 [BUG=1..] [WORLD=drivers]: the control plane, a driver's life, a session's stages and an executor's slots. Bugs are planted in a build of their own.
 SEEDS ?= 200
 FROM ?= 1
 BUG ?= 0
+WORLD ?=
 sim:
-	$(GO) run $(if $(filter-out 0,$(BUG)),-tags mutants) ./internal/sim/simulate -seeds $(SEEDS) -from $(FROM) -bug $(BUG)
+	$(GO) run $(if $(filter-out 0,$(BUG)),-tags mutants) ./internal/sim/simulate -seeds $(SEEDS) -from $(FROM) -bug $(BUG) -world "$(WORLD)"
 
 # make mutants: every planted bug must be found by the oracle that it is for.
 mutants:

@@ -36,6 +36,7 @@ type node struct {
 	run     int       // counts its processes
 	role    role
 	began   plan.Time // by its clock
+	opened  bool      // its journal is: before that, it takes no part
 	votes   bool
 	votesAt plan.Time
 	heard   plan.Time // of the leader, or when it began to wait for one
@@ -71,7 +72,7 @@ func (d *node) start() {
 	if d.files == nil {
 		d.files = map[string]mark{}
 	}
-	d.votes, d.votesAt, d.knows, d.copied = false, 0, false, map[string]entry{}
+	d.opened, d.votes, d.votesAt, d.knows, d.copied = false, false, 0, false, map[string]entry{}
 	d.stand()
 	run := d.run
 	d.open(run, len(d.log) > 0)
@@ -105,7 +106,7 @@ func (d *node) open(run int, journal bool) {
 		d.log = []entry{{kind: begun, term: 1}}
 		d.term = max(d.term, 1)
 	}
-	d.founded = true
+	d.founded, d.opened = true, true
 	if after, votes := daemon.VotesAfter(d.incomplete, journal); votes {
 		d.votes, d.votesAt = true, d.now()+after
 	}
@@ -220,7 +221,7 @@ func (d *node) lead() {
 	acks := 1
 	matched := []int{len(d.log)}
 	for _, o := range d.s.drivers {
-		if o == d || !d.s.reaches(d, o) {
+		if o == d || !o.opened || !d.s.reaches(d, o) {
 			continue
 		}
 		if o.term > d.term {

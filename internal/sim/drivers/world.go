@@ -129,7 +129,8 @@ func (s *world) tell(format string, args ...any) {
 
 func (s *world) standing() (out string) {
 	for _, d := range s.drivers {
-		out += fmt.Sprintf("%d up %v %v term %d entries %d files %v; ", d.id, d.up, d.role, d.term, len(d.log), d.files)
+		out += fmt.Sprintf("%d up %v %v term %d entries %d files %v votes %v founded %v incomplete %v; ", d.id, d.up,
+			d.role, d.term, len(d.log), d.files, d.mayVote(), d.founded, d.incomplete)
 	}
 	return out
 }

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,21 +29,32 @@ func main() {
 	bug := flag.Int("bug", 0, fmt.Sprintf("plant a bug, 1 to %d, and look for it", mutant.Count))
 	steps := flag.Int("steps", 50, "steps a seed")
 	trace := flag.Bool("trace", false, "tell of everything that the jobs of the seeds see and say")
+	only := flag.String("world", "", "run one world alone: "+strings.Join(slices.Sorted(maps.Keys(worlds)), ", "))
 	flag.Parse()
+	if *only != "" && worlds[*only] == nil {
+		fmt.Printf("there is no world %q\n", *only)
+		os.Exit(2)
+	}
 	if *bug != 0 && !mutant.Built {
 		fmt.Println("bugs can be planted only in a build with the tag mutants")
 		os.Exit(2)
 	}
 	debug.SetGCPercent(garbage)
 	mutant.Plant(mutant.Bug(*bug))
-	os.Exit(run(*from, *seeds, *steps, mutant.Bug(*bug), *trace))
+	os.Exit(run(*from, *seeds, *steps, mutant.Bug(*bug), *trace, *only))
+}
+
+// worlds has each part of the system that a seed runs, by name.
+var worlds = map[string]func(uint64, sim.Options) *sim.Result{
+	"control": sim.Simulate, "life": life.Simulate, "stages": stages.Simulate, "shares": shares.Simulate,
+	"drivers": drivers.Simulate,
 }
 
 // garbage is how much of it, as a percentage of what is alive, is worth collecting: a seed has
 // little that is alive and is over soon, and collecting takes half of the time else.
 const garbage = 1600
 
-func run(from uint64, seeds, steps int, bug mutant.Bug, trace bool) int {
+func run(from uint64, seeds, steps int, bug mutant.Bug, trace bool, only string) int {
 	options := sim.Options{Steps: steps}
 	if bug != mutant.None {
 		options.Until = "any"
@@ -51,21 +64,21 @@ func run(from uint64, seeds, steps int, bug mutant.Bug, trace bool) int {
 	}
 	began := time.Now()
 	t := tally{faults: map[string]int{}, oracles: map[string]int{}, bug: bug}
-	for r := range simulated(from, seeds, options) {
+	for r := range simulated(from, seeds, options, only) {
 		t.add(r)
 	}
 	return t.print(time.Since(began))
 }
 
 // simulated returns the results of seeds, as they come, of as many at a time as there are cores.
-func simulated(from uint64, seeds int, options sim.Options) <-chan *sim.Result {
+func simulated(from uint64, seeds int, options sim.Options, only string) <-chan *sim.Result {
 	results := make(chan *sim.Result)
 	var next atomic.Uint64
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < uint64(seeds); i = next.Add(1) - 1 {
-				results <- everything(from+i, options)
+				results <- everything(from+i, options, only)
 			}
 		})
 	}
@@ -77,15 +90,19 @@ func simulated(from uint64, seeds int, options sim.Options) <-chan *sim.Result {
 }
 
 // everything runs a seed's control plane, its driver's life, its session's stages, its executor's slots and its several
-// drivers, and adds up what they found.
-func everything(seed uint64, opt sim.Options) *sim.Result {
-	r := sim.Simulate(seed, opt)
-	for _, other := range []*sim.Result{life.Simulate(seed, opt), stages.Simulate(seed, opt),
-		shares.Simulate(seed, opt), drivers.Simulate(seed, opt)} {
-		for k, n := range other.Faults {
+// drivers, or one of them only, and adds up what they found.
+func everything(seed uint64, opt sim.Options, only string) *sim.Result {
+	r := &sim.Result{Seed: seed, Faults: map[string]int{}}
+	for _, name := range slices.Sorted(maps.Keys(worlds)) {
+		if only != "" && name != only {
+			continue
+		}
+		found := worlds[name](seed, opt)
+		for k, n := range found.Faults {
 			r.Faults[k] += n
 		}
-		r.Violations = append(r.Violations, other.Violations...)
+		r.Violations = append(r.Violations, found.Violations...)
+		r.Ended = cmp.Or(r.Ended, found.Ended)
 	}
 	return r
 }
