@@ -12,12 +12,13 @@ import (
 	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/host"
+	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/rdd"
 )
 
 // Version is the version of this module.
-const Version = "0.1.0"
+const Version = version.Module
 
 // Config configures how a program runs embedded. The zero value of a field
 // takes its default.

@@ -236,8 +236,8 @@ func (d *Driver) logFault(m *Message, stale bool) {
 // version.
 func (d *Driver) register(conn wire.DriverConn, r *wire.Register) {
 	id := plan.ExecutorID(r.Executor)
-	if r.Version != wire.Version {
-		d.log.Error("executor refused", "executor", id, "its version", r.Version, "ours", wire.Version)
+	if _, err := r.Side().Agree(); err != nil {
+		d.log.Error("executor refused", "executor", id, "error", err)
 		conn.Close()
 		return
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -93,11 +94,11 @@ func TestADriverRunsAJob(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	d := NewDriver(JobConfig{ID: "job", Executors: 2}, hclog.NewNullLogger())
-	a := attach(t, d, "a", wire.Version)
+	a := attach(t, d, "a", version.Oldest)
 	if old := attach(t, d, "old", "volley/0"); <-old.done != struct{}{} {
 		t.Error("another version is taken")
 	}
-	b := attach(t, d, "b", wire.Version)
+	b := attach(t, d, "b", version.Oldest)
 	if err := d.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func TestADriverRunsAJob(t *testing.T) {
 		r.Executors[r.Placement[0]] != "b" {
 		t.Errorf("%+v, %v", r, err)
 	}
-	again := attach(t, d, "b", wire.Version)
+	again := attach(t, d, "b", version.Oldest)
 	<-b.done
 	closed(t, d)
 	<-a.done
@@ -147,7 +148,7 @@ func TestADriverRunsAJob(t *testing.T) {
 func TestWhatIsGivenUpIsForgotten(t *testing.T) {
 	d := NewDriver(JobConfig{ID: "job"}, hclog.NewNullLogger())
 	defer closed(t, d)
-	attach(t, d, "a", wire.Version)
+	attach(t, d, "a", version.Oldest)
 	ctx := context.Background()
 	if _, err := openPack(ctx, d, packOf(1)); err != nil {
 		t.Fatal(err)
@@ -180,7 +181,7 @@ func TestAFailedJobSaysWhy(t *testing.T) {
 	cfg.Schedule.MaxExecutorFailures, cfg.Schedule.Exclusion = 1, time.Nanosecond
 	d := NewDriver(cfg, hclog.NewNullLogger())
 	defer closed(t, d)
-	bad, good := attach(t, d, "a", wire.Version), attach(t, d, "b", wire.Version)
+	bad, good := attach(t, d, "a", version.Oldest), attach(t, d, "b", version.Oldest)
 	bad.fail.Store(fault.New(fault.NoResources, "fold", "it", errors.New("no memory")))
 	if err := d.Start(ctx); err != nil {
 		t.Fatal(err)
@@ -219,14 +220,14 @@ func TestADriverWakesItsJob(t *testing.T) {
 	if err := d.Start(context.Background()); fault.KindOf(err) != fault.Timeout {
 		t.Error(err)
 	}
-	attach(t, d, "late", wire.Version)
+	attach(t, d, "late", version.Oldest)
 }
 
 // TestLateFailuresAreNoWarnings: of a task that another attempt has done, or of a call that is over.
 func TestLateFailuresAreNoWarnings(t *testing.T) {
 	var said strings.Builder
 	d := NewDriver(JobConfig{ID: "job"}, hclog.New(&hclog.LoggerOptions{Output: &said, Level: hclog.Info}))
-	a := attach(t, d, "a", wire.Version)
+	a := attach(t, d, "a", version.Oldest)
 	ctx := context.Background()
 	if _, err := runCall(ctx, d, &plan.CallRequest{Pack: -1, Args: make([][]byte, 1)}); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -159,8 +160,9 @@ func NewAgent(id plan.ExecutorID, slots int) *Agent {
 
 // Register returns the executor's first message.
 func (a *Agent) Register() *wire.ToDriver {
+	own := version.Own()
 	return &wire.ToDriver{Body: &wire.ToDriver_Register{Register: &wire.Register{
-		Executor: string(a.id), Slots: uint32(a.slots), Version: wire.Version}}}
+		Executor: string(a.id), Slots: uint32(a.slots), Version: own.Oldest, Newest: own.Newest, Module: own.Module}}}
 }
 
 // Step takes an event and returns what is to be done.

@@ -11,6 +11,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/storytest"
+	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -234,7 +235,7 @@ func showSent(m *wire.ToDriver) string {
 	switch b := m.Body.(type) {
 	case *wire.ToDriver_Register:
 		return fmt.Sprintf("> register %s, %d slots, version known %v", b.Register.Executor, b.Register.Slots,
-			b.Register.Version == wire.Version)
+			b.Register.Version == version.Oldest)
 	case *wire.ToDriver_Prepared:
 		return fmt.Sprintf("> %s is prepared, plan %x%s", b.Prepared.Job, b.Prepared.Fingerprint[:3],
 			showFault(b.Prepared.Fault))

@@ -26,7 +26,10 @@ type drivers struct {
 }
 
 // newDrivers starts the cluster by the commands of docs/operations.md.
-func newDrivers(t *testing.T) *drivers {
+func newDrivers(t *testing.T) *drivers { return driversOf(t, binary) }
+
+// driversOf does what newDrivers does, with another volley on each host.
+func driversOf(t *testing.T, program string) *drivers {
 	t.Helper()
 	if err := netns.Available(); err != nil {
 		t.Skip(err)
@@ -35,7 +38,11 @@ func newDrivers(t *testing.T) *drivers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &drivers{&onNetwork{network, t, t.TempDir(), map[string]*lab.Process{}}, map[string]*lab.Process{}}
+	programs := map[string]string{}
+	for _, h := range network.Hosts {
+		programs[h.Name] = program
+	}
+	d := &drivers{&onNetwork{network, t, t.TempDir(), map[string]*lab.Process{}, programs}, map[string]*lab.Process{}}
 	t.Cleanup(network.Close)
 	bundle := filepath.Join(d.data("1"), "drivers.bundle")
 	d.as("d1", "init", "--address", d.address("1"), "--peers", d.address("2")+","+d.address("3"), "--name", "net",

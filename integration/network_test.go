@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -20,7 +21,11 @@ type onNetwork struct {
 	t         *testing.T
 	dir       string
 	executors map[string]*lab.Process
+	programs  map[string]string // by host, where it is not the one that is tested
 }
+
+// program returns the volley of a host.
+func (n *onNetwork) program(host string) string { return cmp.Or(n.programs[host], binary) }
 
 // newOnNetwork starts a driver and executors on a network, by the commands of docs/operations.md. The client is an
 // admin. What its link is like is said before anything is started.
@@ -33,7 +38,7 @@ func newOnNetwork(t *testing.T, every netns.Link, executors ...string) *onNetwor
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &onNetwork{network, t, t.TempDir(), map[string]*lab.Process{}}
+	n := &onNetwork{network, t, t.TempDir(), map[string]*lab.Process{}, nil}
 	t.Cleanup(network.Close)
 	network.Every(every)
 	n.as("driver", "init", "--address", n.Host("driver").IP+":7077", "--name", "net", "--data-dir",
@@ -51,13 +56,18 @@ func newOnNetwork(t *testing.T, every netns.Link, executors ...string) *onNetwor
 // launch starts a daemon on a host.
 func (n *onNetwork) launch(host string, args ...string) *lab.Process {
 	n.t.Helper()
-	program, rest := n.Host(host).On("env", append([]string{"VOLLEY_HOME=" + n.home(host), binary}, args...)...)
+	program, rest := n.on(host, args)
 	p, err := lab.Launch(program, rest...)
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	n.t.Cleanup(func() { p.Kill(); <-p.Ended })
 	return p
+}
+
+// on returns the command that runs a host's volley on it.
+func (n *onNetwork) on(host string, args []string) (program string, rest []string) {
+	return n.Host(host).On("env", append([]string{"VOLLEY_HOME=" + n.home(host), n.program(host)}, args...)...)
 }
 
 func (n *onNetwork) home(host string) string { return filepath.Join(n.dir, host+"-home") }
@@ -71,7 +81,7 @@ func (n *onNetwork) try(host string, args ...string) (string, error) {
 func (n *onNetwork) tryFor(most time.Duration, host string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
-	program, rest := n.Host(host).On("env", append([]string{"VOLLEY_HOME=" + n.home(host), binary}, args...)...)
+	program, rest := n.on(host, args)
 	cmd := exec.CommandContext(ctx, program, rest...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -243,10 +243,11 @@ func executorsCommand() *cobra.Command {
 			if asJSON {
 				return printJSON(lines)
 			}
-			return table("NAME\tSTATE\tSLOTS\tSPLITS\tROWS/S\tMEMORY\tDISK\tSINCE\tWHY", func(row func(...any)) {
+			const columns = "NAME\tSTATE\tSLOTS\tSPLITS\tROWS/S\tMEMORY\tDISK\tSINCE\tVERSION\tWHY"
+			return table(columns, func(row func(...any)) {
 				for _, l := range lines {
 					row(l.Name, l.State, l.Slots, l.Splits, fmt.Sprintf("%.3g", l.RowsPerSecond), mib(l.Memory),
-						mib(l.Disk), l.Since.Format(time.DateTime), l.Why)
+						mib(l.Disk), l.Since.Format(time.DateTime), l.Version, l.Why)
 				}
 			})
 		})

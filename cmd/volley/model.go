@@ -16,7 +16,7 @@ import (
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
-	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
 )
@@ -293,7 +293,7 @@ func versionCommand() *cobra.Command {
 		Run: func(*cobra.Command, []string) {
 			fmt.Printf("volley %s %s %s/%s, protocol %s, kernels %s\n", volley.Version, runtime.Version(), runtime.GOOS,
 				runtime.GOARCH,
-				wire.Version, kernel.Path())
+				version.Newest, kernel.Path())
 		},
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/volley-engine/volley/internal/trust"
+	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -130,7 +131,7 @@ func TestWhoMayCallWhat(t *testing.T) {
 			if slices.Contains(may[method], role) && slices.Contains(changing, method) {
 				continue // it would
 			}
-			code := status.Code(call(conn, method, 0, "volley-version", wire.Version))
+			code := status.Code(call(conn, method, 0, "volley-version", version.Oldest))
 			refused := code == codes.Unauthenticated || code == codes.PermissionDenied
 			lets := slices.Contains(may[method], role)
 			if method == wire.Cluster_Join_FullMethodName {
@@ -191,7 +192,7 @@ func TestAttacks(t *testing.T) {
 			}
 			var sent atomic.Int64
 			conn := plain(t, d.Addr(), by, &sent)
-			err := call(conn, method, body, "volley-version", wire.Version)
+			err := call(conn, method, body, "volley-version", version.Oldest)
 			conn.Close()
 			switch status.Code(err) {
 			case codes.Unauthenticated, codes.PermissionDenied, codes.Unavailable:
@@ -492,7 +493,7 @@ func TestRefusalsDoNotFillTheDisk(t *testing.T) {
 	conn := plain(t, d.Addr(), issued(t, d, trust.Name{Role: trust.Driver, ID: "2"}, time.Hour, time.Now()),
 		&atomic.Int64{})
 	for range 500 {
-		_ = call(conn, wire.Cluster_Jobs_FullMethodName, 0, "volley-version", wire.Version)
+		_ = call(conn, wire.Cluster_Jobs_FullMethodName, 0, "volley-version", version.Oldest)
 	}
 	raw, err := os.ReadFile(filepath.Join(d.cfg.DataDir, auditName))
 	if err != nil {
@@ -520,7 +521,7 @@ func TestAJobsCertificateIsForThatJob(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_ = s.Send(&wire.FromJob{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version,
+			_ = s.Send(&wire.FromJob{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: version.Oldest,
 				Name: theirs.info.Id}}})
 			_, err = s.Recv()
 			return err
@@ -546,7 +547,7 @@ func TestAJobsCertificateIsForThatJob(t *testing.T) {
 	executor := client(t, d, issued(t, d, trust.Name{Role: trust.Executor, ID: "a"}, time.Hour, time.Now()))
 	s, err := executor.Serve(ctx)
 	if err == nil {
-		_ = s.Send(&wire.FromExecutor{Body: &wire.FromExecutor_Hello{Hello: &wire.Hello{Version: wire.Version,
+		_ = s.Send(&wire.FromExecutor{Body: &wire.FromExecutor_Hello{Hello: &wire.Hello{Version: version.Oldest,
 			Name: "b"}}})
 		_, err = s.Recv()
 	}

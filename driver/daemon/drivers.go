@@ -18,6 +18,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/trust"
+	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -32,7 +33,7 @@ func (d *Daemon) Drivers(ctx context.Context, _ *wire.DriversRequest) (*wire.Dri
 		}
 		reply.Drivers = append(reply.Drivers, i)
 		if i.Id == d.self.ID || d.self.Address == "" {
-			i.State, i.Version = "leads", wire.Version
+			i.State, i.Version = "leads", shownVersion(version.Module, version.Newest)
 			continue
 		}
 		all.Go(func() {
@@ -43,7 +44,8 @@ func (d *Daemon) Drivers(ctx context.Context, _ *wire.DriversRequest) (*wire.Dri
 				i.State, i.Why = "silent", err.Error()
 				return
 			}
-			i.Version, i.Why = standing.Wire, cmp.Or(standing.Why, d.lacking(i.Id))
+			i.Version = shownVersion(standing.Module, standing.Wire)
+			i.Why = cmp.Or(standing.Why, d.behind(standing.Wire), d.lacking(i.Id))
 		})
 	}
 	all.Wait()
@@ -97,6 +99,9 @@ func (d *Daemon) Enrol(ctx context.Context, req *wire.EnrolRequest) (*wire.Enrol
 	if removed {
 		return nil, status.Errorf(codes.PermissionDenied, "driver %s was removed from the cluster: its place is taken "+
 			"by another, of volley token create --role driver", id)
+	}
+	if why := d.behind(wire.SideOf(ctx).Newest); why != "" {
+		return nil, status.Errorf(codes.FailedPrecondition, "driver %s was not taken in: %s", id, why)
 	}
 	if err := d.enrol(ctx, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(req.Address)},
 		req.Anew); err != nil {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -67,7 +68,7 @@ func TestAProcessThatHangsUpIsNotKilled(t *testing.T) {
 	ctx := metadata.NewIncomingContext(context.Background(), metadata.Pairs("authorization", "Bearer "+w.token))
 	ctx = peer.NewContext(ctx, &peer.Peer{Addr: d.door.Addr(), AuthInfo: wire.SameUser{}})
 	h := &hangingUp{ctx: ctx, welcomed: make(chan struct{}), gone: make(chan struct{}), said: []*wire.FromJob{
-		{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: w.info.Id,
+		{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: version.Oldest, Name: w.info.Id,
 			Incarnation: incarnation}}},
 		{Body: &wire.FromJob_Commit{Commit: &wire.Commit{Step: 7}}},
 	}}

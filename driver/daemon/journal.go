@@ -4,7 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/version"
 )
 
 // RecordKind is the kind of a decision that a driver keeps: references only (programs, plans, epochs, steps
@@ -27,6 +29,7 @@ const (
 	CertificateSigned
 	CertificateRevoked
 	DriverRemoved
+	LevelRaised // all drivers speak a later version of the protocol: entries may say what those before do not read
 )
 
 // Record is one decision.
@@ -49,6 +52,7 @@ type Record struct {
 	Token  *AccessToken  `json:"token,omitempty"`  // of TokenMade
 	Member *MemberSigned `json:"member,omitempty"` // of CertificateSigned
 	ID     string        `json:"id,omitempty"`     // of TokenRevoked, CertificateRevoked, DriverRemoved: id, serial number
+	Level  string        `json:"level,omitempty"`  // of LevelRaised
 }
 
 // JobSpec is what was submitted.
@@ -107,6 +111,17 @@ type State struct {
 	Last int `json:"last"`
 	// Access is who may do what.
 	Access Access `json:"access"`
+	// Level is the version of the protocol that all drivers are known to speak; empty is volley/5. It never falls.
+	Level string `json:"level,omitempty"`
+}
+
+// reads returns an error where the state needs a later version of the protocol than this driver speaks.
+func (s *State) reads() error {
+	if s.Level == "" || version.AtLeast(version.Newest, s.Level) {
+		return nil
+	}
+	return fault.Newf(fault.BadInput, "read", "the journal", "it is of %s, and this driver, of volley %s, speaks no "+
+		"more than %s", s.Level, version.Module, version.Newest).WithHint("upgrade this driver")
 }
 
 // Apply applies one record. A step that does not follow the last one is ignored, and so is a
@@ -115,6 +130,10 @@ type State struct {
 func (s *State) Apply(r Record) {
 	if s.Jobs == nil {
 		s.Jobs = map[plan.JobID]JobState{}
+	}
+	if r.Kind == LevelRaised {
+		s.raise(r.Level)
+		return
 	}
 	if r.Kind >= TokenMade {
 		s.Access.apply(r)
@@ -158,6 +177,13 @@ func (s *State) Apply(r Record) {
 	s.Last = max(s.Last, jobNumber(string(r.Job)))
 }
 
+// raise notes that all drivers speak a version of the protocol.
+func (s *State) raise(level string) {
+	if s.Level == "" || version.AtLeast(level, s.Level) {
+		s.Level = level
+	}
+}
+
 // applyToEnded applies a record of a job that has ended.
 func (s *State) applyToEnded(j JobState, r Record) {
 	switch {
@@ -182,7 +208,8 @@ func (s *State) upgrade() {
 
 // Clone returns a copy that shares no mutable data.
 func (s *State) Clone() State {
-	out := State{Jobs: make(map[plan.JobID]JobState, len(s.Jobs)), Last: s.Last, Access: s.Access.clone()}
+	out := State{Jobs: make(map[plan.JobID]JobState, len(s.Jobs)), Last: s.Last, Access: s.Access.clone(),
+		Level: s.Level}
 	for id, j := range s.Jobs {
 		j.Spec.Args = slices.Clone(j.Spec.Args)
 		out.Jobs[id] = j

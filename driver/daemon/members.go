@@ -21,6 +21,8 @@ type member struct {
 	incarnation string // which process of that name
 	slots       uint32
 	labels      map[string]string
+	spoken      string // the version of the protocol in which it and this driver speak
+	module      string // the version of its module; empty where it speaks volley/5 only
 	since       time.Time
 	out         *wire.Outbox[*wire.ForExecutor]
 	gone        chan string // why it is dropped
@@ -92,7 +94,8 @@ func (m *member) info() *wire.ExecutorInfo {
 	}
 	i := &wire.ExecutorInfo{Name: m.name, State: "alive", Slots: m.slots, Splits: b.Splits,
 		RowsPerSecond: b.RowsPerSecond,
-		Memory:        b.Memory, Disk: b.Disk, SinceUnixNs: m.since.UnixNano(), Labels: m.labels, Why: m.mu.why}
+		Memory:        b.Memory, Disk: b.Disk, SinceUnixNs: m.since.UnixNano(), Labels: m.labels, Why: m.mu.why,
+		Version: shownVersion(m.module, m.spoken)}
 	if i.Why == "" {
 		i.Why = cmp.Or(b.Unfit, m.mu.shown.Excluded)
 	}
@@ -259,9 +262,10 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 	case !validName(h.Name):
 		return status.Errorf(codes.InvalidArgument,
 			"%q is no name for an executor: letters, digits, '.', '_' and '-', at most 128", h.Name)
-	case h.Version != wire.Version:
-		return status.Errorf(codes.FailedPrecondition, "the executor speaks %q, this driver %q", h.Version,
-			wire.Version)
+	}
+	spoken, err := agreed("the executor", h.Side())
+	if err != nil {
+		return err
 	}
 	if err := d.admitExecutor(stream.Context(), h.Name); err != nil {
 		return err
@@ -272,6 +276,7 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 	}
 	m := &member{name: h.Name, incarnation: h.Incarnation,
 		slots:  h.Slots,
+		spoken: spoken, module: h.Module,
 		labels: h.Labels, since: time.Now(),
 		gone: make(chan string, 1), ended: make(chan struct{})}
 	m.mu.peer = wire.CallerOf(stream.Context()).Peer
@@ -301,7 +306,7 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 // admitMember sends an executor its welcome.
 func (d *Daemon) admitMember(m *member) {
 	d.members.put(m)
-	w := &wire.Welcome{BeatNs: uint64(d.cfg.beat()), Term: d.term}
+	w := &wire.Welcome{BeatNs: uint64(d.cfg.beat()), Term: d.term, Version: m.spoken}
 	if d.hasPeers() {
 		w.LeaseNs = uint64(silenceMost)
 	}

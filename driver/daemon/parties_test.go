@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/volley-engine/volley/internal/trust"
+	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -91,7 +92,7 @@ func asExecutor(t *testing.T, d *Daemon, name string) wire.Cluster_ServeClient {
 	ctx, conn := connected(t, d, "")
 	s, err := wire.NewClusterClient(conn).Serve(ctx)
 	if err == nil {
-		err = s.Send(&wire.FromExecutor{Body: &wire.FromExecutor_Hello{Hello: &wire.Hello{Version: wire.Version,
+		err = s.Send(&wire.FromExecutor{Body: &wire.FromExecutor_Hello{Hello: &wire.Hello{Version: version.Oldest,
 			Name: name, Incarnation: trust.NewSecret(), Slots: 1}}})
 	}
 	if err == nil {
@@ -113,8 +114,8 @@ func asProcess(t *testing.T, d *Daemon, w *jobHandle) wire.Cluster_WorkClient {
 	ctx, conn := connected(t, d, w.token)
 	s, err := wire.NewClusterClient(conn).Work(ctx)
 	if err == nil {
-		err = s.Send(&wire.FromJob{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: w.info.Id,
-			Incarnation: incarnation}}})
+		err = s.Send(&wire.FromJob{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: version.Oldest,
+			Name: w.info.Id, Incarnation: incarnation}}})
 	}
 	if err == nil {
 		_, err = s.Recv()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/trust"
+	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -83,11 +84,11 @@ func readDrivers(dir string) (out []Peer, err error) {
 func (r *Replica) standing() wire.Standing {
 	d := r.present.Load()
 	if !r.opened.Load() {
-		return wire.Standing{ID: r.self.ID, Wire: wire.Version, Founding: r.founding,
+		return wire.Standing{ID: r.self.ID, Wire: version.Newest, Module: version.Module, Founding: r.founding,
 			Why: "it waits for the other drivers of the cluster"}
 	}
 	s := wire.Standing{ID: r.self.ID, Leads: d != nil, Term: r.journal.Term(), Leader: r.journal.Leader().Address,
-		Drivers: r.drivers(), Wire: wire.Version, HTTP: r.webReachedAt(),
+		Drivers: r.drivers(), Wire: version.Newest, Module: version.Module, HTTP: r.webReachedAt(),
 		Entries: r.journal.raft.LastIndex(), Founding: r.founding, Run: r.runID}
 	switch why := r.outside.Load(); {
 	case d != nil:

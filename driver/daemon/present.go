@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
 
-	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/internal/version"
 )
 
 // present collects what is so when metrics are asked for: jobs, executors, the disk, the build.
@@ -30,7 +30,8 @@ var presentMetrics = func() map[string]*prometheus.Desc {
 		"executor_disk_bytes":      {"Bytes of packs in its data directory.", []string{"executor"}},
 		"disk_free_bytes":          {"Free bytes where the driver keeps its data.", nil},
 		"driver_leads":             {"Whether this driver leads: 1, or 0.", nil},
-		"build_info":               {"Version of the protocol and of Go; always 1.", []string{"version", "go"}},
+		"build_info": {"Versions of the module, of the protocol and of Go; always 1.", []string{"version",
+			"protocol", "go"}},
 	} {
 		out[name] = prometheus.NewDesc("volley_"+name, d.help, d.labels, nil)
 	}
@@ -58,7 +59,7 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	if free, err := freeBytes(p.r.cfg.DataDir); err == nil {
 		gauge("disk_free_bytes", float64(free))
 	}
-	gauge("build_info", 1, wire.Version, runtime.Version())
+	gauge("build_info", 1, version.Module, version.Newest, runtime.Version())
 }
 
 // leading collects what only the driver that leads knows.

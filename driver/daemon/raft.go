@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/version"
 )
 
 // Raft is the journal of a driver daemon: records are on the disks of a majority of the drivers before they are
@@ -392,7 +394,7 @@ type machine struct {
 func (m *machine) unread() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.bad
+	return cmp.Or(m.bad, m.state.reads())
 }
 
 // Apply applies the records of a log entry; an unknown one is an error, in every driver that
@@ -430,6 +432,13 @@ func (m *machine) job(id plan.JobID) (JobState, bool) {
 	defer m.mu.Unlock()
 	j, ok := m.state.Jobs[id]
 	return j, ok
+}
+
+// level returns the version of the protocol that all drivers are known to speak.
+func (m *machine) level() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return cmp.Or(m.state.Level, version.Oldest)
 }
 
 func (m *machine) copy() State {

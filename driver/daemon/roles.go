@@ -8,10 +8,10 @@ import (
 	"sync"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/volley-engine/volley/internal/trust"
+	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -72,7 +72,7 @@ func (d *Daemon) admit(ctx context.Context, method string) error {
 	c := wire.CallerOf(ctx)
 	err := d.allowed(c, method)
 	if err == nil {
-		err = sameVersion(ctx)
+		_, err = agreed("the caller", wire.SideOf(ctx))
 	}
 	if err != nil {
 		d.audit.refused(auditLine{Who: whoText(d.admission.who(c)), From: c.Addr, Call: shortMethod(method),
@@ -81,12 +81,13 @@ func (d *Daemon) admit(ctx context.Context, method string) error {
 	return err
 }
 
-func sameVersion(ctx context.Context) error {
-	md, _ := metadata.FromIncomingContext(ctx)
-	if theirs := md.Get("volley-version"); !slices.Equal(theirs, []string{wire.Version}) {
-		return status.Errorf(codes.FailedPrecondition, "the caller speaks %q, this driver %q", theirs, wire.Version)
+// agreed returns the version of the protocol in which another process and this one speak.
+func agreed(who string, side version.Side) (string, error) {
+	v, err := side.Agree()
+	if err != nil {
+		return "", status.Errorf(codes.FailedPrecondition, "%s does not fit this driver: %v", who, err)
 	}
-	return nil
+	return v, nil
 }
 
 // allowed returns why a caller may not make a call.

@@ -219,6 +219,9 @@ func (d *Daemon) Work(stream wire.Cluster_WorkServer) error {
 	if err := d.admitJob(stream.Context(), w); err != nil {
 		return err
 	}
+	if _, err := agreed("the job's program", h.Side()); err != nil {
+		return err
+	}
 	broken := make(chan error, 1)
 	out := wire.NewOutbox(stream.Send, func(err error) { broken <- err })
 	defer out.Stop()

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/volley-engine/volley/internal/trust"
+	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -190,7 +191,7 @@ func TestStranger(t *testing.T) {
 	}
 	conn := plain(t, addr, wire.Party{}, &atomic.Int64{})
 	for _, method := range methods() {
-		if err := call(conn, method, 0, "volley-version", wire.Version); status.Code(err) != codes.Unavailable {
+		if err := call(conn, method, 0, "volley-version", version.Oldest); status.Code(err) != codes.Unavailable {
 			t.Errorf("%s: %v", method, err)
 		}
 	}

@@ -55,6 +55,7 @@ type ExecutorView struct {
 	Memory        uint64            `json:"memory"`
 	Disk          uint64            `json:"disk"`
 	Since         time.Time         `json:"since"`
+	Version       string            `json:"version"` // of its module, and of the protocol that it speaks with the driver
 	Why           string            `json:"why,omitempty"`
 	Labels        map[string]string `json:"labels,omitempty"`
 }
@@ -62,5 +63,6 @@ type ExecutorView struct {
 // ViewExecutor shows an executor.
 func ViewExecutor(e *wire.ExecutorInfo) ExecutorView {
 	return ExecutorView{Name: e.Name, State: e.State, Slots: e.Slots, Splits: e.Splits, RowsPerSecond: e.RowsPerSecond,
-		Memory: e.Memory, Disk: e.Disk, Since: time.Unix(0, e.SinceUnixNs), Why: e.Why, Labels: e.Labels}
+		Memory: e.Memory, Disk: e.Disk, Since: time.Unix(0, e.SinceUnixNs), Version: e.Version, Why: e.Why,
+		Labels: e.Labels}
 }

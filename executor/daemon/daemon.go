@@ -214,8 +214,9 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 	defer out.Stop()
 	l := &link{ctx: ctx, out: out, began: d.now(), again: !lastSeen.Equal(d.began)}
 	defer d.orphan()
-	hello := &wire.Hello{Version: wire.Version, Name: d.cfg.Name, Incarnation: d.incarnation,
-		Slots: uint32(d.cfg.Slots), Labels: d.cfg.Labels, Term: d.term}
+	hello := wire.Greeting()
+	hello.Name, hello.Incarnation, hello.Term = d.cfg.Name, d.incarnation, d.term
+	hello.Slots, hello.Labels = uint32(d.cfg.Slots), d.cfg.Labels
 	if err := out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Hello{Hello: hello}}); err != nil {
 		return false, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -107,7 +108,7 @@ type fakeExecutor struct {
 func (f *fakeExecutor) serve(name string, fingerprint plan.Digest) {
 	send := func(m *wire.ToDriver) { _ = f.conn.Send(m) }
 	send(&wire.ToDriver{Body: &wire.ToDriver_Register{Register: &wire.Register{Executor: name, Slots: 1,
-		Version: wire.Version}}})
+		Version: version.Oldest}}})
 	for {
 		m, err := f.conn.Recv()
 		if err != nil {

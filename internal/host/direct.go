@@ -137,7 +137,9 @@ func (d *directs) Carry(stream wire.Direct_CarryServer) (err error) {
 		d.set(hello.Incarnation, nil)
 		d.ended(hello.Incarnation, err)
 	}()
-	if err = stream.Send(&wire.Hello{Version: wire.Version, Incarnation: d.incarnation}); err != nil {
+	hi := wire.Greeting()
+	hi.Incarnation = d.incarnation
+	if err = stream.Send(hi); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)
@@ -201,7 +203,9 @@ func dialDirect(addr, incarnation string, by jobParty) (*direct, error) {
 	d := &direct{name: uuid.NewString(), close: func() { cancel(); conn.Close() }}
 	timer := time.AfterFunc(directWait, d.close)
 	if d.stream, err = wire.NewDirectClient(conn).Carry(ctx, wire.DirectCodec()); err == nil {
-		err = d.stream.Send(&wire.Hello{Version: wire.Version, Incarnation: d.name})
+		hi := wire.Greeting()
+		hi.Incarnation = d.name
+		err = d.stream.Send(hi)
 	}
 	var hello *wire.Hello
 	if err == nil {

@@ -79,9 +79,9 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 	r.stop = stop
 	r.out = wire.NewOutbox(stream.Send, r.lost)
 	r.lease = newLease()
-	hello := &wire.FromJob{Body: &wire.FromJob_Hello{Hello: &wire.Hello{Version: wire.Version, Name: p.Job,
-		Incarnation: p.Incarnation, Direct: direct}}}
-	if err := r.out.Put(hello); err != nil {
+	hello := wire.Greeting()
+	hello.Name, hello.Incarnation, hello.Direct = p.Job, p.Incarnation, direct
+	if err := r.out.Put(&wire.FromJob{Body: &wire.FromJob_Hello{Hello: hello}}); err != nil {
 		return nil, err
 	}
 	first, err := stream.Recv()

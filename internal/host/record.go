@@ -9,7 +9,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/internal/plan"
-	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -52,7 +52,7 @@ func (j *Job) header(job driver.JobConfig) driver.LogHeader {
 		Args: j.program.Args, Options: j.options(job),
 		Machine: driver.LogMachine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
 			Kernels: kernel.Path()},
-		Versions: driver.LogVersions{Volley: j.program.Version, Go: runtime.Version(), Wire: wire.Version}}
+		Versions: driver.LogVersions{Volley: j.program.Version, Go: runtime.Version(), Wire: version.Newest}}
 }
 
 // options returns the job's options, in the form of the log.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -37,7 +38,7 @@ func (r *remote) says(t *testing.T, peer string, m *wire.ToDriver) {
 func (r *remote) registers(t *testing.T, peer string) {
 	t.Helper()
 	r.says(t, peer, &wire.ToDriver{Body: &wire.ToDriver_Register{Register: &wire.Register{Executor: peer, Slots: 1,
-		Version: wire.Version}}})
+		Version: version.Oldest}}})
 }
 
 // TestWhatGoesToManyExecutorsWaits: all of it together is more than may wait, and nobody's is

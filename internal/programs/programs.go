@@ -26,6 +26,9 @@ import (
 // Most is the size of the largest program that is taken, in bytes.
 const Most = 1 << 30
 
+// mode is that of a program's file: its owner runs it.
+const mode = 0o700
+
 // keep is how many programs are kept.
 const keep = 16
 
@@ -93,8 +96,14 @@ func (s *Store) Path(digest string) (string, bool) {
 		return "", false
 	}
 	path := filepath.Join(s.dir, digest)
-	if _, err := os.Stat(path); err != nil {
+	info, err := os.Stat(path)
+	if err != nil {
 		return "", false
+	}
+	if info.Mode().Perm() != mode { // another driver has sent it, as it sends all files
+		if err := os.Chmod(path, mode); err != nil {
+			return "", false
+		}
 	}
 	s.use(digest)
 	return path, true
@@ -136,7 +145,7 @@ func (w *Writer) Commit() error {
 		return fault.Newf(fault.Corrupt, "take in", "a program", "its digest is %s, %s was announced", got[:12],
 			w.digest[:12])
 	}
-	if err := errors.Join(w.f.Chmod(0o700), w.f.Sync()); err != nil {
+	if err := errors.Join(w.f.Chmod(mode), w.f.Sync()); err != nil {
 		return fault.New(fault.NoResources, "keep a program in", w.s.dir, err)
 	}
 	if err := w.f.Close(); err != nil { // it cannot be run while it is open for writing

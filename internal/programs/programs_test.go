@@ -110,3 +110,20 @@ func TestWhatIsNoProgram(t *testing.T) {
 		t.Error("a script is a program")
 	}
 }
+
+// TestAProgramThatAnotherDriverHasSentIsRun although it came as any other file does.
+func TestAProgramThatAnotherDriverHasSentIsRun(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := put(t, s, "sent")
+	if err := os.Chmod(filepath.Join(dir, digest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path, ok := s.Path(digest)
+	if info, err := os.Stat(path); !ok || err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v %v %v", ok, info, err)
+	}
+}

@@ -109,7 +109,7 @@ type DriverInfo struct {
 	Address string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
 	// leads, follows, catches up, or silent.
 	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
-	// Of the protocol that it speaks; empty where it does not answer.
+	// Of its module, and the newest of the protocol; empty where it does not answer.
 	Version       string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	Why           string `protobuf:"bytes,5,opt,name=why,proto3" json:"why,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -759,8 +759,9 @@ func (x *BringRequest) GetPath() string {
 
 // Hello is the first message of a connection.
 type Hello struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Version string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The oldest version of the protocol that the caller speaks.
+	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
 	// Of an executor its name, of a job process its job.
 	Name   string            `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Slots  uint32            `protobuf:"varint,3,opt,name=slots,proto3" json:"slots,omitempty"`
@@ -770,7 +771,10 @@ type Hello struct {
 	// Of a job process: where it serves Direct.
 	Direct string `protobuf:"bytes,6,opt,name=direct,proto3" json:"direct,omitempty"`
 	// Of an executor: the latest term of the journal in which a driver has led it.
-	Term          uint64 `protobuf:"varint,7,opt,name=term,proto3" json:"term,omitempty"`
+	Term uint64 `protobuf:"varint,7,opt,name=term,proto3" json:"term,omitempty"`
+	// The newest version that the caller speaks; empty is the oldest. And the version of its module.
+	Newest        string `protobuf:"bytes,8,opt,name=newest,proto3" json:"newest,omitempty"`
+	Module        string `protobuf:"bytes,9,opt,name=module,proto3" json:"module,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -854,6 +858,20 @@ func (x *Hello) GetTerm() uint64 {
 	return 0
 }
 
+func (x *Hello) GetNewest() string {
+	if x != nil {
+		return x.Newest
+	}
+	return ""
+}
+
+func (x *Hello) GetModule() string {
+	if x != nil {
+		return x.Module
+	}
+	return ""
+}
+
 // Welcome answers Hello.
 type Welcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -865,7 +883,9 @@ type Welcome struct {
 	Term uint64 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
 	// To a job's process: how long it may go on without a Lease; 0 is for ever. To an executor: the silence of the
 	// driver after which it looks for another; 0 is as long as the driver waits for its own.
-	LeaseNs       uint64 `protobuf:"varint,4,opt,name=lease_ns,json=leaseNs,proto3" json:"lease_ns,omitempty"`
+	LeaseNs uint64 `protobuf:"varint,4,opt,name=lease_ns,json=leaseNs,proto3" json:"lease_ns,omitempty"`
+	// In which version of the protocol the two speak; empty is the oldest of the caller's.
+	Version       string `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -926,6 +946,13 @@ func (x *Welcome) GetLeaseNs() uint64 {
 		return x.LeaseNs
 	}
 	return 0
+}
+
+func (x *Welcome) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
 }
 
 // JobLease lets a job's process go on: the driver has led since the process sent a Beat.
@@ -4128,6 +4155,8 @@ type ExecutorInfo struct {
 	SinceUnixNs   int64                  `protobuf:"varint,8,opt,name=since_unix_ns,json=sinceUnixNs,proto3" json:"since_unix_ns,omitempty"`
 	Why           string                 `protobuf:"bytes,9,opt,name=why,proto3" json:"why,omitempty"`
 	Labels        map[string]string      `protobuf:"bytes,10,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Of its module, and of the protocol in which it speaks with the driver.
+	Version       string `protobuf:"bytes,11,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4230,6 +4259,13 @@ func (x *ExecutorInfo) GetLabels() map[string]string {
 		return x.Labels
 	}
 	return nil
+}
+
+func (x *ExecutorInfo) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
 }
 
 type DrainRequest struct {
@@ -5472,7 +5508,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06remove\x18\x06 \x01(\bR\x06remove\"\v\n" +
 	"\tKeepReply\"\"\n" +
 	"\fBringRequest\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\tR\x04path\"\x8c\x02\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"\xbc\x02\n" +
 	"\x05Hello\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -5480,15 +5516,18 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06labels\x18\x04 \x03(\v2\x1e.volley.wire.Hello.LabelsEntryR\x06labels\x12 \n" +
 	"\vincarnation\x18\x05 \x01(\tR\vincarnation\x12\x16\n" +
 	"\x06direct\x18\x06 \x01(\tR\x06direct\x12\x12\n" +
-	"\x04term\x18\a \x01(\x04R\x04term\x1a9\n" +
+	"\x04term\x18\a \x01(\x04R\x04term\x12\x16\n" +
+	"\x06newest\x18\b \x01(\tR\x06newest\x12\x16\n" +
+	"\x06module\x18\t \x01(\tR\x06module\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"o\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x89\x01\n" +
 	"\aWelcome\x12\x1c\n" +
 	"\texecutors\x18\x01 \x01(\rR\texecutors\x12\x17\n" +
 	"\abeat_ns\x18\x02 \x01(\x04R\x06beatNs\x12\x12\n" +
 	"\x04term\x18\x03 \x01(\x04R\x04term\x12\x19\n" +
-	"\blease_ns\x18\x04 \x01(\x04R\aleaseNs\">\n" +
+	"\blease_ns\x18\x04 \x01(\x04R\aleaseNs\x12\x18\n" +
+	"\aversion\x18\x05 \x01(\tR\aversion\">\n" +
 	"\bJobLease\x12\x17\n" +
 	"\asent_ns\x18\x01 \x01(\x04R\x06sentNs\x12\x19\n" +
 	"\blasts_ns\x18\x02 \x01(\x04R\alastsNs\"\xa1\x01\n" +
@@ -5695,7 +5734,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\"\x12\n" +
 	"\x10ExecutorsRequest\"I\n" +
 	"\x0eExecutorsReply\x127\n" +
-	"\texecutors\x18\x01 \x03(\v2\x19.volley.wire.ExecutorInfoR\texecutors\"\xea\x02\n" +
+	"\texecutors\x18\x01 \x03(\v2\x19.volley.wire.ExecutorInfoR\texecutors\"\x84\x03\n" +
 	"\fExecutorInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x14\n" +
@@ -5707,7 +5746,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\rsince_unix_ns\x18\b \x01(\x03R\vsinceUnixNs\x12\x10\n" +
 	"\x03why\x18\t \x01(\tR\x03why\x12=\n" +
 	"\x06labels\x18\n" +
-	" \x03(\v2%.volley.wire.ExecutorInfo.LabelsEntryR\x06labels\x1a9\n" +
+	" \x03(\v2%.volley.wire.ExecutorInfo.LabelsEntryR\x06labels\x12\x18\n" +
+	"\aversion\x18\v \x01(\tR\aversion\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\"\n" +

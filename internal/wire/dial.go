@@ -21,6 +21,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/trust"
+	"github.com/volley-engine/volley/internal/version"
 )
 
 // MaxMessage bounds a message of a cluster's services, in bytes.
@@ -195,13 +196,44 @@ func Home() string {
 // headers are what a caller sends with every call.
 type headers struct{ token string }
 
+// What a call says of its caller's versions. The first has the oldest of the protocol, as all versions expect it.
+const (
+	versionHeader = "volley-version"
+	newestHeader  = "volley-newest"
+	moduleHeader  = "volley-module"
+)
+
+// SideOf returns what a call says of its caller's versions.
+func SideOf(ctx context.Context) version.Side {
+	md, _ := metadata.FromIncomingContext(ctx)
+	return version.Side{Oldest: strings.Join(md.Get(versionHeader), ","),
+		Newest: strings.Join(md.Get(newestHeader), ","), Module: strings.Join(md.Get(moduleHeader), ",")}
+}
+
+// Greeting returns the Hello of this process, which is to be filled in.
+func Greeting() *Hello {
+	own := version.Own()
+	return &Hello{Version: own.Oldest, Newest: own.Newest, Module: own.Module}
+}
+
+// Side returns what a process says of its versions.
+func (x *Hello) Side() version.Side {
+	return version.Side{Oldest: x.Version, Newest: x.Newest, Module: x.Module}
+}
+
+// Side returns what a runner says of its versions.
+func (x *Register) Side() version.Side {
+	return version.Side{Oldest: x.Version, Newest: x.Newest, Module: x.Module}
+}
+
 // withCredentials makes every call of a connection carry the protocol's version and, over a socket, a job's token.
 func withCredentials(token string) grpc.DialOption {
 	return grpc.WithPerRPCCredentials(headers{token})
 }
 
 func (h headers) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	m := map[string]string{"volley-version": Version}
+	own := version.Own()
+	m := map[string]string{versionHeader: own.Oldest, newestHeader: own.Newest, moduleHeader: own.Module}
 	if h.token != "" {
 		m["authorization"] = "Bearer " + h.token
 	}

@@ -25,10 +25,11 @@ type Standing struct {
 	Term    uint64   `json:"term"`
 	Leader  string   `json:"leader,omitempty"` // address of the driver that leads, as far as this one knows
 	Drivers []string `json:"drivers"`          // addresses of all
-	Wire    string   `json:"wire"`
-	HTTP    string   `json:"http,omitempty"` // where REST and metrics are served
-	Entries uint64   `json:"entries"`        // that its journal has had; at most one where the cluster has just been made
-	Why     string   `json:"why,omitempty"`  // why it does not take part, if it does not
+	Wire    string   `json:"wire"`             // the newest version of the protocol that it speaks
+	Module  string   `json:"module,omitempty"` // version of its module; empty before 0.2.0
+	HTTP    string   `json:"http,omitempty"`   // where REST and metrics are served
+	Entries uint64   `json:"entries"`          // that its journal has had; at most one where the cluster has just been made
+	Why     string   `json:"why,omitempty"`    // why it does not take part, if it does not
 	// Founding distinguishes the cluster from what it was before it was restored.
 	Founding string `json:"founding,omitempty"`
 	Run      string `json:"run,omitempty"` // distinguishes the driver's process from others of it

@@ -6,10 +6,6 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// Version is the version of the protocol. A driver and an executor of
-// different versions do not work together.
-const Version = "volley/5"
-
 // DriverConn is the driver's end of a connection to one executor.
 type DriverConn interface {
 	Send(*ToExecutor) error

@@ -849,11 +849,15 @@ type Register struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Executor string                 `protobuf:"bytes,1,opt,name=executor,proto3" json:"executor,omitempty"`
 	Slots    uint32                 `protobuf:"varint,2,opt,name=slots,proto3" json:"slots,omitempty"`
-	Version  string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	// The oldest version of the protocol that it speaks.
+	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	// Where it hands out blocks; empty within one process.
 	Blocks string `protobuf:"bytes,4,opt,name=blocks,proto3" json:"blocks,omitempty"`
 	// Names its direct connection to the job process; empty where it has none.
-	Direct        string `protobuf:"bytes,5,opt,name=direct,proto3" json:"direct,omitempty"`
+	Direct string `protobuf:"bytes,5,opt,name=direct,proto3" json:"direct,omitempty"`
+	// See Hello.
+	Newest        string `protobuf:"bytes,6,opt,name=newest,proto3" json:"newest,omitempty"`
+	Module        string `protobuf:"bytes,7,opt,name=module,proto3" json:"module,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -919,6 +923,20 @@ func (x *Register) GetBlocks() string {
 func (x *Register) GetDirect() string {
 	if x != nil {
 		return x.Direct
+	}
+	return ""
+}
+
+func (x *Register) GetNewest() string {
+	if x != nil {
+		return x.Newest
+	}
+	return ""
+}
+
+func (x *Register) GetModule() string {
+	if x != nil {
+		return x.Module
 	}
 	return ""
 }
@@ -2755,13 +2773,15 @@ const file_volley_proto_rawDesc = "" +
 	"\aattempt\x18\a \x01(\x04R\aattempt\x12\x18\n" +
 	"\athrough\x18\b \x01(\rR\athrough\"\x17\n" +
 	"\x05Pause\x12\x0e\n" +
-	"\x02on\x18\x01 \x01(\bR\x02on\"\x86\x01\n" +
+	"\x02on\x18\x01 \x01(\bR\x02on\"\xb6\x01\n" +
 	"\bRegister\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05slots\x18\x02 \x01(\rR\x05slots\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x16\n" +
 	"\x06blocks\x18\x04 \x01(\tR\x06blocks\x12\x16\n" +
-	"\x06direct\x18\x05 \x01(\tR\x06direct\"W\n" +
+	"\x06direct\x18\x05 \x01(\tR\x06direct\x12\x16\n" +
+	"\x06newest\x18\x06 \x01(\tR\x06newest\x12\x16\n" +
+	"\x06module\x18\a \x01(\tR\x06module\"W\n" +
 	"\aPrepare\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\fR\vfingerprint\x12\x18\n" +
