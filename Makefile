@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build run test netns builds race lint sim mutants mutate house soak bench bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
+.PHONY: build run test netns chaos builds race lint sim mutants mutate house soak bench bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
 
 build:
 	$(GO) build -trimpath -ldflags=-s -o bin/volley ./cmd/volley
@@ -102,6 +102,11 @@ bench-defaults: build
 # Clusters on networks of namespaces, which needs root: each process on a host of its own, links that are slow, lossy or cut.
 netns:
 	$(GO) test -count=1 -v ./integration -run Network
+
+# make chaos SEEDS=60 FROM=1: each seed does what it will to three drivers and four executors for a minute, and what clients
+# were told meanwhile must be what one machine could have said. Needs root.
+chaos:
+	$(GO) test -count=1 -v -timeout 0 ./integration -run ChaosOnANetwork -chaos $(SEEDS) -chaos-from $(FROM)
 
 # make bench-peers PEERS=../shared/peers [ONLY=cluster|ml,JOB,DATA,SYSTEM|dataflow,JOB,SYSTEM]: ours beside other systems.
 PEERS ?= ../shared/peers

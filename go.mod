@@ -3,6 +3,7 @@ module github.com/volley-engine/volley
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/apache/arrow/go/v15 v15.0.2
 	github.com/apache/thrift v0.17.0
 	github.com/axiomhq/hyperloglog v0.3.0

@@ -23,13 +23,15 @@ var failovers = flag.Int("failovers", 0, "measure that many failovers of three d
 type drivers struct {
 	*onNetwork
 	running map[string]*lab.Process // of the drivers, by id; nil where one is down
+	flags   []string                // of each driver
 }
 
 // newDrivers starts the cluster by the commands of docs/operations.md.
-func newDrivers(t *testing.T) *drivers { return driversOf(t, binary) }
+func newDrivers(t *testing.T) *drivers { return driversOf(t, binary, nil) }
 
-// driversOf does what newDrivers does, with another volley on each host.
-func driversOf(t *testing.T, program string) *drivers {
+// driversOf does what newDrivers does, with another volley on each host, and what a function prepares before anything
+// is started.
+func driversOf(t *testing.T, program string, prepare func(*drivers)) *drivers {
 	t.Helper()
 	if err := netns.Available(); err != nil {
 		t.Skip(err)
@@ -38,12 +40,15 @@ func driversOf(t *testing.T, program string) *drivers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs := map[string]string{}
+	d := &drivers{onNetwork: &onNetwork{network, t, t.TempDir(), map[string]*lab.Process{}, map[string]string{},
+		map[string]string{}}, running: map[string]*lab.Process{}}
 	for _, h := range network.Hosts {
-		programs[h.Name] = program
+		d.programs[h.Name] = program
 	}
-	d := &drivers{&onNetwork{network, t, t.TempDir(), map[string]*lab.Process{}, programs}, map[string]*lab.Process{}}
 	t.Cleanup(network.Close)
+	if prepare != nil {
+		prepare(d)
+	}
 	bundle := filepath.Join(d.data("1"), "drivers.bundle")
 	d.as("d1", "init", "--address", d.address("1"), "--peers", d.address("2")+","+d.address("3"), "--name", "net",
 		"--data-dir", d.data("1"))
@@ -60,13 +65,23 @@ func driversOf(t *testing.T, program string) *drivers {
 	return d
 }
 
+// addresses returns those of all drivers, as --driver takes them.
+func (d *drivers) addresses() string {
+	return d.address("1") + "," + d.address("2") + "," + d.address("3")
+}
+
+// command returns the arguments by which a driver is started.
+func (d *drivers) command(id string) []string {
+	return append([]string{"driver", "--data-dir", d.data(id)}, d.flags...)
+}
+
 func (d *drivers) address(id string) string { return d.Host("d"+id).IP + ":7077" }
 
 func (d *drivers) data(id string) string { return filepath.Join(d.dir, "driver-"+id) }
 
 func (d *drivers) start(id string) {
 	d.t.Helper()
-	d.running[id] = d.launch("d"+id, "driver", "--data-dir", d.data(id))
+	d.running[id] = d.launch("d"+id, d.command(id)...)
 }
 
 // startAll starts all drivers at once: those of a new cluster wait for each other.
@@ -75,7 +90,7 @@ func (d *drivers) startAll() {
 	var all sync.WaitGroup
 	started := make([]*lab.Process, 3)
 	for n := range started {
-		all.Go(func() { started[n] = d.launch(fmt.Sprint("d", n+1), "driver", "--data-dir", d.data(fmt.Sprint(n+1))) })
+		all.Go(func() { started[n] = d.launch(fmt.Sprint("d", n+1), d.command(fmt.Sprint(n+1))...) })
 	}
 	all.Wait()
 	for n, p := range started {

@@ -22,6 +22,7 @@ type onNetwork struct {
 	dir       string
 	executors map[string]*lab.Process
 	programs  map[string]string // by host, where it is not the one that is tested
+	env       map[string]string // by host, a variable of the environment
 }
 
 // program returns the volley of a host.
@@ -38,7 +39,7 @@ func newOnNetwork(t *testing.T, every netns.Link, executors ...string) *onNetwor
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &onNetwork{network, t, t.TempDir(), map[string]*lab.Process{}, nil}
+	n := &onNetwork{network, t, t.TempDir(), map[string]*lab.Process{}, nil, nil}
 	t.Cleanup(network.Close)
 	network.Every(every)
 	n.as("driver", "init", "--address", n.Host("driver").IP+":7077", "--name", "net", "--data-dir",
@@ -67,7 +68,11 @@ func (n *onNetwork) launch(host string, args ...string) *lab.Process {
 
 // on returns the command that runs a host's volley on it.
 func (n *onNetwork) on(host string, args []string) (program string, rest []string) {
-	return n.Host(host).On("env", append([]string{"VOLLEY_HOME=" + n.home(host), n.program(host)}, args...)...)
+	env := []string{"VOLLEY_HOME=" + n.home(host)}
+	if more := n.env[host]; more != "" {
+		env = append(env, more)
+	}
+	return n.Host(host).On("env", append(append(env, n.program(host)), args...)...)
 }
 
 func (n *onNetwork) home(host string) string { return filepath.Join(n.dir, host+"-home") }
@@ -86,7 +91,7 @@ func (n *onNetwork) tryFor(most time.Duration, host string, args ...string) (str
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%v on %s: %w: %s", args, host, err, errs.String())
+		return "", fmt.Errorf("%v on %s: %w: %s%s", args, host, err, out.String(), errs.String())
 	}
 	return strings.TrimSpace(out.String()), nil
 }

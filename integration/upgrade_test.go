@@ -53,7 +53,7 @@ func before(t *testing.T) (program, words string) {
 func TestARollingUpgradeOnANetwork(t *testing.T) {
 	t.Parallel()
 	old, words := before(t)
-	d := driversOf(t, old)
+	d := driversOf(t, old, nil)
 	flags := steps(generated(t), 6000)
 	short := steps(generated(t), 300)
 	want, wantShort := filepath.Join(d.dir, "want"), filepath.Join(d.dir, "want-short")
@@ -105,7 +105,7 @@ func (d *drivers) upgradeExecutor(name string) {
 	_ = d.executors[name].Process.Signal(syscall.SIGTERM)
 	<-d.executors[name].Ended
 	d.programs[name] = binary
-	d.executors[name] = d.launch(name, "executor", "--driver", d.address("1")+","+d.address("2")+","+d.address("3"),
+	d.executors[name] = d.launch(name, "executor", "--driver", d.addresses(),
 		"--name", name, "--data-dir", filepath.Join(d.dir, name+"-data"))
 	d.back(name)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -60,8 +59,8 @@ func (d *Daemon) oldest() (string, error) {
 // needs returns an error unless all drivers speak a version that something asks for.
 func (d *Daemon) needs(what, least string) error {
 	if level := d.journal.fsm.level(); !version.AtLeast(level, least) {
-		return status.Errorf(codes.FailedPrecondition, "%s needs drivers that all speak %s, which is not known of them "+
-			"yet (they have spoken %s): upgrade the others, see volley drivers", what, least, level)
+		return status.Errorf(codes.FailedPrecondition, "%s needs drivers that all speak %s, and they are known to "+
+			"speak %s: upgrade the others, see volley drivers", what, least, level)
 	}
 	return nil
 }
@@ -76,7 +75,8 @@ func (d *Daemon) behind(newest string) string {
 		cmp.Or(newest, version.Oldest), level)
 }
 
-// shownVersion returns how the version of a process is shown.
+// shownVersion returns how the version of a process is shown: of its module, where it has said that, and of the
+// protocol.
 func shownVersion(module, protocol string) string {
-	return strings.TrimSpace(cmp.Or(module, "0.1") + " (" + protocol + ")")
+	return fmt.Sprintf("%s (%s)", cmp.Or(module, "0.1"), cmp.Or(protocol, version.Oldest))
 }

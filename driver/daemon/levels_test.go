@@ -33,7 +33,8 @@ func TestVersionsThatDoNotFitAreRefused(t *testing.T) {
 		s, err := wire.NewClusterClient(conn).Serve(ctx)
 		if err == nil {
 			err = s.Send(&wire.FromExecutor{Body: &wire.FromExecutor_Hello{Hello: &wire.Hello{Version: c.side.Oldest,
-				Newest: c.side.Newest, Module: c.side.Module, Name: fmt.Sprint("e", n), Incarnation: trust.NewSecret(), Slots: 1}}})
+				Newest: c.side.Newest, Module: c.side.Module, Name: fmt.Sprint("e", n),
+				Incarnation: trust.NewSecret(), Slots: 1}}})
 		}
 		if err == nil {
 			_, err = s.Recv()
@@ -45,7 +46,8 @@ func TestVersionsThatDoNotFitAreRefused(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", c.side, err, c.why)
 		}
 	}
-	err := call(plain(t, d.Addr(), wire.Party{}, &atomic.Int64{}), wire.Cluster_Jobs_FullMethodName, 0, "volley-version", "volley/5", "volley-newest", "volley/6",
+	other := plain(t, d.Addr(), wire.Party{}, &atomic.Int64{})
+	err := call(other, wire.Cluster_Jobs_FullMethodName, 0, "volley-version", "volley/5", "volley-newest", "volley/6",
 		"volley-module", "0.9.9")
 	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "0.9.9") {
 		t.Errorf("a caller of 0.9.9: %v", err)

@@ -344,6 +344,9 @@ func (l *Life) log(level LogLevel, text string, pairs ...any) {
 func (l *Life) show(j *lifeJob) {
 	s := JobShown{Job: j.id, Spec: j.spec, State: j.state, Why: j.why, Step: j.step, Restarts: j.restarts,
 		Submitted: j.submitted, Ended: j.ended}
+	if j.kept != 0 && !Over(s.State) {
+		s.Why = beingCancelled
+	}
 	if s != j.shown {
 		j.shown = s
 		l.do(LifeCommand{Shown: &s})

@@ -58,7 +58,7 @@ type lifeJob struct {
 
 	phase     lifePhase
 	asked     uint64   // request that waits for its submission
-	cancels   []uint64 // requests that have cancelled it before that
+	cancels   []uint64 // requests that have cancelled it, and wait until the journal has that
 	cancelled bool
 	kept      int64        // when it was cancelled, once the journal has that; 0 before
 	failure   string       // why its process was killed, where that ends the job
@@ -194,10 +194,16 @@ func (l *Life) onMade(ev *LifeMade) {
 func (l *Life) notKept(j *lifeJob, why string) {
 	l.drop(j)
 	l.refuse(j.asked, codes.ResourceExhausted, "the job cannot be kept: "+why)
-	for _, who := range j.cancels {
-		l.reply(&LifeReply{To: who, Job: j.id})
-	}
+	l.answerCancels(j, &LifeReply{})
 	l.nextTurns()
+}
+
+// answerCancels answers the requests that have cancelled a job.
+func (l *Life) answerCancels(j *lifeJob, as *LifeReply) {
+	for _, who := range j.cancels {
+		l.reply(&LifeReply{To: who, Job: j.id, Code: as.Code, Why: as.Why})
+	}
+	j.cancels = nil
 }
 
 // submitted continues once a submission is in the journal.
@@ -206,8 +212,8 @@ func (l *Life) submitted(w *lifeEntry, ev *LifeWritten) {
 	if ev.Outcome == Applied {
 		l.reply(&LifeReply{To: j.asked, Job: j.id})
 		j.phase = lifeQueued
-		for _, who := range j.cancels {
-			l.cancel(j, who)
+		if len(j.cancels) > 0 {
+			l.cancel(j)
 		}
 		l.nextTurns()
 		return
@@ -444,6 +450,7 @@ func (l *Life) toEnd(j *lifeJob, state, why string) {
 func (l *Life) over(j *lifeJob, end Record) {
 	j.phase, j.state, j.why, j.ended = lifeOver, end.State, end.Reason, cmp.Or(j.kept, end.At)
 	l.leave(j)
+	l.answerCancels(j, &LifeReply{})
 	for _, m := range l.byName() {
 		m.exclude(j.id, "")
 	}
@@ -463,34 +470,49 @@ func (l *Life) onCancel(a *LifeRequest) {
 	case j.phase == lifeEntering: // the journal does not have the job yet
 		j.cancels = append(j.cancels, a.From)
 	default:
-		l.cancel(j, a.From)
+		j.cancels = append(j.cancels, a.From)
+		l.cancel(j)
 	}
 }
 
-// cancel journals the cancellation of a job first.
-func (l *Life) cancel(j *lifeJob, who uint64) {
+// cancel journals the cancellation of a job first. Who has asked for it is answered when the journal has it: another
+// driver that leads next knows of it then.
+func (l *Life) cancel(j *lifeJob) {
 	switch {
-	case j.phase == lifeOver || j.phase == lifeEnding || j.cancelled:
-		l.reply(&LifeReply{To: who, Job: j.id})
-		return
+	case j.phase == lifeOver || j.kept != 0 || j.cancelled && !plantedWaited():
+		l.answerCancels(j, &LifeReply{})
+	case j.phase == lifeEnding || j.cancelled: // it is being written
 	case l.closing:
-		l.refuse(who, codes.Unavailable, goingDown)
-		return
+		l.answerCancels(j, &LifeReply{Code: codes.Unavailable, Why: goingDown})
+	default:
+		j.cancelled = true
+		r := l.record(j, Record{Kind: JobEnded, State: JobCancelled, Reason: "cancelled"})
+		l.write(&lifeEntry{kind: cancellation, job: j, records: []Record{r}})
 	}
-	j.cancelled = true
-	r := l.record(j, Record{Kind: JobEnded, State: JobCancelled, Reason: "cancelled"})
-	l.write(&lifeEntry{kind: cancellation, job: j, records: []Record{r}, to: who})
 }
 
-// cancelNoted continues once a cancellation is in the journal, or cannot be: the end is journaled later.
+// beingCancelled says why a job is still there that was cancelled.
+const beingCancelled = "it is cancelled, and ends after its step"
+
+// cancelNoted continues once a cancellation is in the journal, or cannot be: the end is journaled later, if this driver
+// still leads then.
 func (l *Life) cancelNoted(w *lifeEntry, ev *LifeWritten) {
 	j := w.job
 	if ev.Outcome == Applied {
 		j.kept = w.records[0].At
+		l.answerCancels(j, &LifeReply{})
+	} else {
+		l.answerCancels(j, &LifeReply{Code: codes.Aborted, Why: "the job is about to end, but the journal does not " +
+			"have that, and it may go on under the next driver: cancel it again (" + ev.Why + ")"})
 	}
-	l.reply(&LifeReply{To: w.to, Job: j.id})
 	switch j.phase {
-	case lifeQueued, lifePausing:
+	case lifeQueued:
+		if j.term == 0 && j.kept != 0 { // no process of it has left anything to be kept
+			l.over(j, w.records[0])
+			return
+		}
+		l.toEnd(j, JobCancelled, "cancelled")
+	case lifePausing:
 		l.toEnd(j, JobCancelled, "cancelled")
 	case lifeStarting, lifeRunning:
 		l.do(LifeCommand{Interrupt: &LifeProcess{Job: j.id, Term: j.term, Why: "it is cancelled"}})

@@ -17,6 +17,7 @@ func plantedPause(*Life, *lifeJob)                   {}
 func plantedPresent(present bool) bool               { return present }
 func plantedCounts() bool                            { return true }
 func plantedFlushes() bool                           { return true }
+func plantedWaited() bool                            { return true }
 func plantedKill(at time.Time) time.Time             { return at }
 func plantedIdle(_ *lifeMember, idle bool) bool      { return idle }
 func plantedBusy(busy bool) bool                     { return busy }

@@ -56,6 +56,8 @@ func plantedPresent(present bool) bool { return present || mutant.On(mutant.Life
 
 func plantedCounts() bool { return !mutant.On(mutant.LifeRestartsUncounted) }
 
+func plantedWaited() bool { return !mutant.On(mutant.LifeCancelUnwritten) }
+
 func plantedFlushes() bool { return !mutant.On(mutant.LifeLastStepLost) }
 
 func plantedKill(at time.Time) time.Time {

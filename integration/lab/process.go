@@ -45,25 +45,10 @@ const (
 
 // Launch starts a daemon and waits for its line.
 func Launch(program string, args ...string) (*Process, error) {
-	p := &Process{Cmd: exec.Command(program, args...), Ended: make(chan struct{}), Log: &Log{}}
-	p.Stderr = p.Log
-	out, err := p.StdoutPipe()
+	p, first, err := begin(program, args)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.Start(); err != nil {
-		return nil, err
-	}
-	first := make(chan []byte, 1)
-	go func() {
-		s := bufio.NewScanner(out)
-		s.Scan()
-		first <- bytes.Clone(s.Bytes())
-		for s.Scan() { // what else it prints is not looked at
-		}
-		_ = p.Wait()
-		close(p.Ended)
-	}()
 	select {
 	case line := <-first:
 		if err = json.Unmarshal(line, &p.Ready); err == nil {
@@ -74,6 +59,36 @@ func Launch(program string, args ...string) (*Process, error) {
 	}
 	p.Kill()
 	return nil, fmt.Errorf("%v: %w\n%s", args, err, p.Log)
+}
+
+// Begin starts a daemon, and does not wait for its line.
+func Begin(program string, args ...string) (*Process, error) {
+	p, _, err := begin(program, args)
+	return p, err
+}
+
+// begin starts a daemon, whose first line comes.
+func begin(program string, args []string) (p *Process, first chan []byte, err error) {
+	p = &Process{Cmd: exec.Command(program, args...), Ended: make(chan struct{}), Log: &Log{}}
+	p.Stderr = p.Log
+	out, err := p.StdoutPipe()
+	if err == nil {
+		err = p.Start()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	first = make(chan []byte, 1)
+	go func() {
+		s := bufio.NewScanner(out)
+		s.Scan()
+		first <- bytes.Clone(s.Bytes())
+		for s.Scan() { // what else it prints is not looked at
+		}
+		_ = p.Wait()
+		close(p.Ended)
+	}()
+	return p, first, nil
 }
 
 // Kill ends it at once.

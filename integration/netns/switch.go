@@ -75,6 +75,16 @@ func (s *Switch) Partition(h *Host, from ...*Host) {
 	}
 }
 
+// SetAll sets what packets meet on all ways at once; on those that are not named it is what Every has.
+func (s *Switch) SetAll(ways map[[2]*Host]Link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.links)
+	for way, l := range ways {
+		s.links[[2]string{way[0].IP, way[1].IP}] = l
+	}
+}
+
 // Heal has all links be as Every has them.
 func (s *Switch) Heal() {
 	s.mu.Lock()

@@ -149,6 +149,7 @@ const (
 	LifePauseUnwoken      // no wake-up is requested for a process's restart
 	LifePauseShort        // the pause between starts does not grow
 	LifeCancelAwaited     // a cancelled process that goes on is not killed
+	LifeCancelUnwritten   // a second cancellation is acknowledged before the first is written down
 	LifePoolIgnored       // the jobs of a pool run together
 	LifeMaxJobsIgnored    // more jobs run than may
 	LifeUnfair            // who has many jobs running goes before who has few

@@ -150,6 +150,7 @@ var proofs = []proof{
 	{mutant.LifePauseUnwoken, "never started again", "life.bounded"},
 	{mutant.LifePauseShort, "pause does not grow", "life.pause"},
 	{mutant.LifeCancelAwaited, "cancelled and not killed", "life.cancel"},
+	{mutant.LifeCancelUnwritten, "cancelled and not written down", "life.cancelled"},
 	{mutant.LifePoolIgnored, "pool runs together", "life.pool"},
 	{mutant.LifeMaxJobsIgnored, "more jobs than may", "life.turn"},
 	{mutant.LifeUnfair, "unfair turns", "life.turn"},

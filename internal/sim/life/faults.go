@@ -105,7 +105,14 @@ func (s *world) cancel(job string) {
 	}
 	s.fired("life: cancel")
 	s.watch.of(job).cancelled = true
-	s.ask(daemon.LifeRequest{Cancel: job}, func(*daemon.LifeReply) {})
+	for range 1 + s.rng.IntN(2) { // it takes long, and is asked for again
+		s.ask(daemon.LifeRequest{Cancel: job}, func(r *daemon.LifeReply) {
+			j, there := s.kept(job)
+			if r.Code == codes.OK && there && j.State == "" && !s.watch.of(job).resumed { // which may come after it
+				s.violate("life.cancelled", "the cancellation of %s is acknowledged, and not in the journal", job)
+			}
+		})
+	}
 }
 
 func (s *world) resume(job string) {
