@@ -33,6 +33,8 @@ type Call struct {
 	Ended  int64  `json:"ended"`
 	// Failed says why the client does not know whether the call has had an effect; empty where it does.
 	Failed string `json:"failed,omitempty"`
+	// Before is, of such a call, when it must have had its effect at the latest; 0 is at any time.
+	Before int64 `json:"-"`
 	// Jobs are, of a list, the jobs that clients have submitted: their states by tag.
 	Jobs map[string]string `json:"jobs,omitempty"`
 	// Twice has tags that a list has more than once.
@@ -140,6 +142,7 @@ func Check(calls []Call, patience time.Duration) (how string, err error) {
 			}
 		}
 	}
+	calls = narrowed(calls)
 	whole := operations(calls)
 	switch porcupine.CheckOperationsTimeout(model(), whole, patience) {
 	case porcupine.Ok:
@@ -151,6 +154,48 @@ func Check(calls []Call, patience time.Duration) (how string, err error) {
 		return "", fmt.Errorf("the calls of all jobs together do not fit into any order:\n%s", tell(calls))
 	}
 	return "each job for itself", explain(calls)
+}
+
+// narrowed returns calls without those of which nobody knows whether they had an effect, and that are told by none that
+// they had, which is the same as that they never had; others must have had it before the first list that shows it
+// has ended. What porcupine has to try is less by far.
+func narrowed(calls []Call) (out []Call) {
+	shown := map[string]int64{} // when the first list has ended that shows a job, or that it is cancelled
+	cancels := map[string]int{}
+	note := func(what string, at int64) {
+		if first, there := shown[what]; !there || at < first {
+			shown[what] = at
+		}
+	}
+	for _, c := range calls {
+		if c.Kind == Cancel {
+			cancels[c.Tag]++
+			if c.Failed == "" {
+				note(c.Tag, c.Ended) // it was there
+			}
+		}
+		for tag, state := range c.Jobs {
+			note(tag, c.Ended)
+			if known(state) == cancelled {
+				note(tag+cancelled, c.Ended)
+			}
+		}
+	}
+	for _, c := range calls {
+		if c.Failed != "" && (c.Kind == Submit || c.Kind == Cancel && cancels[c.Tag] == 1) {
+			what := c.Tag
+			if c.Kind == Cancel {
+				what += cancelled
+			}
+			at, there := shown[what]
+			if !there {
+				continue
+			}
+			c.Before = at
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 // explain checks each job for itself, and says of the first whose calls do not fit what they were; it is no error where
@@ -205,7 +250,9 @@ func operations(calls []Call) (out []porcupine.Operation) {
 		end := c.Ended
 		client := c.Client
 		if c.Failed != "" {
-			end = math.MaxInt64
+			if end = c.Before; end <= c.Begun { // 0, or another call's effect
+				end = math.MaxInt64
+			}
 			client = 1000 + n // which goes on meanwhile
 		}
 		out = append(out, porcupine.Operation{ClientId: client, Input: c, Call: c.Begun, Return: end})
