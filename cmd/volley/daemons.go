@@ -154,8 +154,9 @@ SIGTERM.`,
 				return err
 			}
 			var once sync.Once
+			var d *executord.Daemon
 			cfg.Ready = func(addr string) {
-				once.Do(func() { _ = printJSON(map[string]string{"registered": addr, "name": cfg.Name}) })
+				once.Do(func() { _ = printJSON(registered(addr, cfg.Name, d.HTTPAddr())) })
 				if cfg.Party.ID != nil {
 					keepLearned(filepath.Join(cfg.DataDir, "trust", cfg.Name), addr)
 				}
@@ -165,8 +166,7 @@ SIGTERM.`,
 				return fault.New(fault.Usage, "use", "--memory", err)
 			}
 			cfg.MemoryBytes = bytes
-			d, err := executord.New(cfg)
-			if err != nil {
+			if d, err = executord.New(cfg); err != nil {
 				return err
 			}
 			return ended(d.Run(c.Context()))
@@ -174,6 +174,15 @@ SIGTERM.`,
 	}
 	executorFlags(c.Flags(), &cfg, &labels, &join, &config, &logs)
 	return c
+}
+
+// registered returns what an executor says when it has joined.
+func registered(driver, name, http string) map[string]string {
+	out := map[string]string{"registered": driver, "name": name}
+	if http != "" {
+		out["http"] = http
+	}
+	return out
 }
 
 func executorFlags(fs *pflag.FlagSet, cfg *executord.Config, labels *[]string, join, config *string,
@@ -184,6 +193,8 @@ func executorFlags(fs *pflag.FlagSet, cfg *executord.Config, labels *[]string, j
 		"has joined needs none")
 	fs.StringVar(&cfg.Host, "host", "", "name or address by which other machines reach this one's runners "+
 		"(default: this machine's towards the driver)")
+	fs.StringVar(&cfg.HTTP, "http", "", "address for health and Prometheus metrics, loopback only without "+
+		"certificates; none without it")
 	fs.StringVar(&cfg.Name, "name", "", "name of this executor, unique in its cluster (default: HOST-PID)")
 	fs.StringVar(&cfg.DataDir, "data-dir", "",
 		"directory for packs; executors of one machine may share it (default: $XDG_CACHE_HOME/volley/executor)")

@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,6 +48,23 @@ func (d *Daemon) Renew(ctx context.Context, req *wire.RenewRequest) (*wire.Certi
 		d.members.renewed(c.Peer, signed.Chain)
 	}
 	return signed, err
+}
+
+// Reads reports whether who has shown a token, or a certificate, to an executor may read what that serves.
+func (d *Daemon) Reads(_ context.Context, req *wire.ReadsRequest) (*wire.ReadsReply, error) {
+	if req.Token != "" {
+		return &wire.ReadsReply{May: d.admission.mayRead(req.Token)}, nil
+	}
+	uri, err := url.Parse(req.Name)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	name, err := trust.ParseName(uri)
+	if err != nil || req.Serial == "" {
+		return nil, status.Error(codes.InvalidArgument, "it needs a token, or a certificate's name and serial number")
+	}
+	p := trust.Peer{Name: name, Serial: req.Serial, Issued: time.Unix(0, req.IssuedUnixNs)}
+	return &wire.ReadsReply{May: slices.Contains(readers, name.Role) && d.admission.knows(p)}, nil
 }
 
 // CreateToken makes a token.

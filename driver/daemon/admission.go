@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -190,6 +191,19 @@ func (o *admission) takeOver(a Access) {
 	o.access = a
 }
 
+// mayRead reports whether a token lets its bearer read what daemons show over HTTP.
+func (o *admission) mayRead(token string) (good bool) {
+	given, err := trust.ParseToken(token)
+	if err != nil {
+		return false
+	}
+	o.read(func(a *Access) {
+		t, ok := a.token(given.Secret, time.Now())
+		good = ok && t.Bearer
+	})
+	return good
+}
+
 // read calls a function that looks at who may do what.
 func (o *admission) read(look func(*Access)) {
 	if !o.opened() {
@@ -274,7 +288,7 @@ func (o *admission) sign(ctx context.Context, name trust.Name, request []byte, b
 	if name.Role == trust.Job {
 		life = trust.JobLife
 	}
-	chain, err := o.authorities.Sign(name, request, life, now)
+	chain, err := o.authorities.Sign(name, request, life, now, hostsOf(ctx, name)...)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -287,6 +301,15 @@ func (o *admission) sign(ctx context.Context, name trust.Name, request []byte, b
 		}
 	}
 	return &wire.Certified{Chain: chain, Roots: o.authorities.Roots()}, nil
+}
+
+// hostsOf returns the address by which clients of an executor's metrics reach it: that from which it calls.
+func hostsOf(ctx context.Context, name trust.Name) []string {
+	host, _, err := net.SplitHostPort(wire.CallerOf(ctx).Addr)
+	if err != nil || name.Role != trust.Executor {
+		return nil
+	}
+	return []string{host}
 }
 
 // ofJob returns a certificate for a process of a job; nil where there are none.

@@ -39,7 +39,7 @@ func (d *Daemon) Jobs(_ context.Context, req *wire.JobsRequest) (*wire.JobsReply
 		reply.Jobs = append(reply.Jobs, w.described())
 		return reply, nil
 	}
-	for _, w := range d.jobs.all() {
+	for _, w := range d.jobs.shown() {
 		info, _ := w.snapshot()
 		if !req.Brief {
 			info = w.described()

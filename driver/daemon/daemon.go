@@ -50,7 +50,8 @@ func (r *Replica) lead(term uint64) (*Daemon, error) {
 	wire.RegisterBlocksServer(d.server, d)
 	r.present.Store(d)
 	d.jobs.step(LifeEvent{Began: true}) // before any submission; until then callers wait
-	d.wg.Go(func() { _ = d.server.Serve(r.door.Calls()) })
+	calls := r.door.Calls()             // from now on who calls waits, and is not turned away
+	d.wg.Go(func() { _ = d.server.Serve(calls) })
 	watched, stop := context.WithCancel(context.Background()) // until executors have been notified
 	d.stopWatch = stop
 	d.wg.Go(func() { d.watch(watched) })

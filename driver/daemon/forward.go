@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/internal/trust"
+	"github.com/volley-engine/volley/internal/web"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -40,18 +41,18 @@ func tlsOf(req *http.Request) tls.ConnectionState {
 func (r *Replica) forward(w http.ResponseWriter, req *http.Request) {
 	leader := r.journal.Leader().Address
 	if leader == "" {
-		refuse(w, http.StatusServiceUnavailable, "no driver leads now: ask again")
+		web.Refuse(w, http.StatusServiceUnavailable, "no driver leads now: ask again")
 		return
 	}
 	s, err := wire.AskStanding(req.Context(), leader, r.admission.self)
 	if err != nil || !s.Leads || s.HTTP == "" {
-		refuse(w, http.StatusServiceUnavailable, "the driver at "+leader+" leads, and serves no REST: start it "+
+		web.Refuse(w, http.StatusServiceUnavailable, "the driver at "+leader+" leads, and serves no REST: start it "+
 			"with --http")
 		return
 	}
 	to := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "https", Host: s.HTTP})
 	to.Transport = &http.Transport{TLSClientConfig: r.admission.self.ID.Client([]string{"http/1.1"},
-		trust.OfRole(trust.Driver)), DisableKeepAlives: true, ResponseHeaderTimeout: requestWait,
+		trust.OfRole(trust.Driver)), DisableKeepAlives: true, ResponseHeaderTimeout: web.RequestWait,
 		TLSHandshakeTimeout: 5 * time.Second}
 	if p, ok := trust.PeerOf(tlsOf(req)); ok && req.Header.Get("Authorization") == "" {
 		req.Header.Set(serialHeader, p.Serial)
@@ -59,7 +60,7 @@ func (r *Replica) forward(w http.ResponseWriter, req *http.Request) {
 		req.Header.Del(serialHeader)
 	}
 	to.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, err error) {
-		refuse(w, http.StatusBadGateway, "the driver at "+leader+", which leads, did not answer: "+err.Error())
+		web.Refuse(w, http.StatusBadGateway, "the driver at "+leader+", which leads, did not answer: "+err.Error())
 	}
 	to.ServeHTTP(w, req)
 }

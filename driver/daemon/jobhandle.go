@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -33,6 +34,8 @@ type jobHandle struct {
 	term    uint32 // as the journal had it when the driver started, and since
 	resumed int64
 	started int64 // its first process, as the journal had it
+
+	entering atomic.Bool // the journal does not have it yet
 
 	logs sync.Mutex // guards the job's log files, whose disk may be slow
 

@@ -174,6 +174,7 @@ type JobShown struct {
 	Restarts  uint32
 	Submitted int64
 	Ended     int64
+	Entering  bool // the journal does not have it: it is not shown yet, since it may never be there
 }
 
 // ExecutorShown is a connected executor as clients see it.
@@ -343,7 +344,7 @@ func (l *Life) log(level LogLevel, text string, pairs ...any) {
 // show publishes a job whose visible state has changed.
 func (l *Life) show(j *lifeJob) {
 	s := JobShown{Job: j.id, Spec: j.spec, State: j.state, Why: j.why, Step: j.step, Restarts: j.restarts,
-		Submitted: j.submitted, Ended: j.ended}
+		Submitted: j.submitted, Ended: j.ended, Entering: j.phase == lifeEntering}
 	if j.kept != 0 && !Over(s.State) {
 		s.Why = beingCancelled
 	}

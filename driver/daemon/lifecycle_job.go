@@ -192,8 +192,13 @@ func (l *Life) onMade(ev *LifeMade) {
 
 // notKept refuses a submission.
 func (l *Life) notKept(j *lifeJob, why string) {
-	l.drop(j)
 	l.refuse(j.asked, codes.ResourceExhausted, "the job cannot be kept: "+why)
+	l.abandon(j)
+}
+
+// abandon forgets a submission that the journal has not confirmed.
+func (l *Life) abandon(j *lifeJob) {
+	l.drop(j)
 	l.answerCancels(j, &LifeReply{})
 	l.nextTurns()
 }
@@ -218,11 +223,15 @@ func (l *Life) submitted(w *lifeEntry, ev *LifeWritten) {
 		l.nextTurns()
 		return
 	}
-	l.notKept(j, ev.Why)
-	if ev.Outcome == Unknown { // it may be journaled later: then so is this, after it
-		r := l.record(j, Record{Kind: JobEnded, State: JobCancelled, Reason: "it could not be kept in time"})
-		l.write(&lifeEntry{kind: settlement, job: j, records: []Record{r}})
+	if ev.Outcome == NotApplied {
+		l.notKept(j, ev.Why)
+		return
 	}
+	l.refuse(j.asked, codes.Aborted, "it is not known whether the job is kept ("+ev.Why+"): look for it with volley "+
+		"jobs before you submit it again")
+	l.abandon(j) // it may be journaled later: then so is this, after it
+	r := l.record(j, Record{Kind: JobEnded, State: JobCancelled, Reason: "it could not be kept in time"})
+	l.write(&lifeEntry{kind: settlement, job: j, records: []Record{r}})
 }
 
 // start journals the job's next process, which is started then.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/programs"
 	"github.com/volley-engine/volley/internal/trust"
+	"github.com/volley-engine/volley/internal/web"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -34,7 +34,7 @@ type Replica struct {
 	audit     *auditLog
 	log       hclog.Logger
 	door      *wire.Door
-	web       *http.Server // nil where there is none
+	web       *web.Server // nil where there is none
 	webAddr   string
 	metrics   *metrics
 	journal   *Raft

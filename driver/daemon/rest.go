@@ -1,21 +1,17 @@
 package daemon
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/grpc/status"
 
 	"github.com/volley-engine/volley/internal/trust"
-	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/internal/web"
 )
 
 // route is one address of the REST interface.
@@ -36,74 +32,34 @@ var routes = []route{
 	{path: "/metrics", own: (*Replica).getMetrics},
 }
 
-// What a client of the REST interface may take: to send its request, to take its answer,
-// and between two requests; and how large a request's headers may be.
-const (
-	requestWait = 10 * time.Second
-	answerWait  = time.Minute
-	idleWait    = time.Minute
-	headerMost  = 16 << 10
-)
-
 // serveHTTP opens the REST interface, if one is configured.
-func (r *Replica) serveHTTP() error {
+func (r *Replica) serveHTTP() (err error) {
 	if r.cfg.HTTP == "" {
 		return nil
 	}
-	secure := r.admission.self.ID != nil
-	if err := wire.OnlyLoopback("listen on", r.cfg.HTTP); err != nil && !secure {
-		return err
+	cfg := web.Config{Addr: r.cfg.HTTP, ID: r.admission.self.ID, Refusal: r.refusal, Logger: r.log}
+	for _, at := range routes {
+		cfg.Routes = append(cfg.Routes, web.Route{Path: at.path, Serve: func(w http.ResponseWriter, req *http.Request) {
+			r.answer(at, w, req)
+		}})
 	}
-	l, err := wire.Listen(r.cfg.HTTP)
-	if err != nil {
-		return err
+	if r.web, err = web.Serve(cfg); err == nil {
+		r.webAddr = r.web.Addr()
 	}
-	r.webAddr = l.Addr().String()
-	r.web = &http.Server{Handler: r.handler(), ReadTimeout: requestWait, WriteTimeout: answerWait,
-		IdleTimeout: idleWait, MaxHeaderBytes: headerMost, ErrorLog: r.log.Named("http").StandardLogger(
-			&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, connKey{},
-				c)
-		}}
-	if !secure {
-		r.tasks.Go(func() { _ = r.web.Serve(l) })
-		return nil
-	}
-	r.web.TLSConfig = r.admission.self.ID.Server([]string{"h2", "http/1.1"})
-	r.tasks.Go(func() { _ = r.web.ServeTLS(l, "", "") })
-	return nil
+	return err
 }
-
-// connKey is the key of a request's connection.
-type connKey struct{}
 
 // HTTPAddr returns where REST and metrics are served; empty where they are not.
 func (r *Replica) HTTPAddr() string { return r.webAddr }
 
-// handler refuses requests of unauthenticated clients before it looks at the route.
-func (r *Replica) handler() http.Handler {
-	mux := http.NewServeMux()
-	for _, at := range routes {
-		mux.HandleFunc("GET "+at.path, func(w http.ResponseWriter, req *http.Request) { r.answer(at, w, req) })
+// refusal returns why a request may not be answered.
+func (r *Replica) refusal(req *http.Request) (code int, why string) {
+	if r.mayRead(req) {
+		return 0, ""
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) { refuseRoute(mux, w, req) })
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		switch {
-		case req.TLS == nil && !local(req.Host) || req.Header.Get("Origin") != "":
-			refuse(w, http.StatusForbidden, "this interface is not for pages of other sites")
-		case !r.mayRead(req):
-			r.audit.refused(auditLine{From: req.RemoteAddr, Call: req.Method + " " + req.URL.Path,
-				Refused: "neither a read token nor a certificate that may read"})
-			refuse(w, http.StatusUnauthorized, "this needs a read token of this driver, as Authorization: Bearer "+
-				"TOKEN; volley token create --role read makes one")
-		default:
-			if c, ok := req.Context().Value(connKey{}).(net.Conn); ok {
-				wire.Authenticated(c)
-			}
-			mux.ServeHTTP(w, req)
-		}
-	})
+	r.audit.refused(auditLine{From: req.RemoteAddr, Call: req.Method + " " + req.URL.Path,
+		Refused: "neither a read token nor a certificate that may read"})
+	return http.StatusUnauthorized, web.Unauthenticated
 }
 
 // mayRead reports whether a request has a read token, or shows a certificate that lets its holder read.
@@ -119,59 +75,12 @@ func (r *Replica) mayRead(req *http.Request) bool {
 			return r.admission.knows(p) && !revoked
 		}
 	}
-	given, err := trust.ParseToken(strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "))
-	if err != nil {
-		return false
-	}
-	good := false
-	r.admission.read(func(a *Access) {
-		t, ok := a.token(given.Secret, time.Now())
-		good = ok && t.Bearer
-	})
-	return good
-}
-
-// local reports whether a Host header names this machine, which defeats DNS
-// rebinding by pages of other sites.
-func local(host string) bool {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = host
-	}
-	ip := net.ParseIP(strings.Trim(name, "[]"))
-	return name == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// refuseRoute answers a request that matches no route with the reason.
-func refuseRoute(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
-	get := r.Clone(r.Context())
-	get.Method = http.MethodGet
-	if _, pattern := mux.Handler(get); pattern != "/" {
-		w.Header().Set("Allow", "GET, HEAD")
-		refuse(w, http.StatusMethodNotAllowed, "this interface only shows: use GET")
-		return
-	}
-	var there []string
-	for _, r := range routes {
-		there = append(there, r.path)
-	}
-	refuse(w, http.StatusNotFound, fmt.Sprintf("there is no %s: there are %s", r.URL.Path, strings.Join(there, ", ")))
-}
-
-func refuse(w http.ResponseWriter, code int, why string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": why})
-}
-
-func answer(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v)
+	return r.admission.mayRead(web.BearerOf(req))
 }
 
 func (d *Daemon) jobViews() []JobView {
 	out := []JobView{}
-	for _, w := range d.jobs.all() {
+	for _, w := range d.jobs.shown() {
 		out = append(out, ViewJob(w.described()))
 	}
 	return out
@@ -185,22 +94,22 @@ func (d *Daemon) executorViews() []ExecutorView {
 	return out
 }
 
-func (d *Daemon) getJobs(w http.ResponseWriter, _ *http.Request) { answer(w, d.jobViews()) }
+func (d *Daemon) getJobs(w http.ResponseWriter, _ *http.Request) { web.Answer(w, d.jobViews()) }
 
 func (d *Daemon) getJob(w http.ResponseWriter, r *http.Request) {
 	job, err := d.jobs.find(r.PathValue("id"))
 	if err != nil {
-		refuse(w, http.StatusNotFound, status.Convert(err).Message())
+		web.Refuse(w, http.StatusNotFound, status.Convert(err).Message())
 		return
 	}
-	answer(w, ViewJob(job.described()))
+	web.Answer(w, ViewJob(job.described()))
 }
 
-func (d *Daemon) getExecutors(w http.ResponseWriter, _ *http.Request) { answer(w, d.executorViews()) }
-
-func (r *Replica) getHealth(w http.ResponseWriter, _ *http.Request) {
-	answer(w, map[string]string{"status": "ok"})
+func (d *Daemon) getExecutors(w http.ResponseWriter, _ *http.Request) {
+	web.Answer(w, d.executorViews())
 }
+
+func (r *Replica) getHealth(w http.ResponseWriter, req *http.Request) { web.Alive(w, req) }
 
 // leastFree is how many bytes must be free where the driver keeps its data, for it to be ready.
 const leastFree = 64 << 20
@@ -225,15 +134,13 @@ func (r *Replica) getReady(w http.ResponseWriter, _ *http.Request) {
 	} else if free < leastFree {
 		why = append(why, fmt.Sprintf("%d MiB are free in the data directory, less than %d", free>>20, leastFree>>20))
 	}
-	if len(why) > 0 {
-		refuse(w, http.StatusServiceUnavailable, strings.Join(why, "; "))
-		return
-	}
+	says := map[string]any{}
 	if d == nil {
-		answer(w, map[string]any{"status": "ok", "leader": r.journal.Leader().Address})
-		return
+		says["leader"] = r.journal.Leader().Address
+	} else {
+		says["executors"] = d.members.states()["alive"]
 	}
-	answer(w, map[string]any{"status": "ok", "executors": d.members.states()["alive"]})
+	web.Ready(w, why, says)
 }
 
 func (r *Replica) getMetrics(w http.ResponseWriter, req *http.Request) {

@@ -60,6 +60,7 @@ var may = map[string][]trust.Role{
 	wire.Cluster_RemoveDriver_FullMethodName:      admins,
 	wire.Cluster_Snapshot_FullMethodName:          admins,
 	wire.Cluster_Enrol_FullMethodName:             drivers,
+	wire.Cluster_Reads_FullMethodName:             executors,
 	wire.Cluster_Renew_FullMethodName:             anyRole,
 	wire.Cluster_Join_FullMethodName:              nil, // who has a token, which the call itself carries
 }

@@ -307,6 +307,7 @@ func (t *jobTable) show(c *JobShown) {
 		over = true
 	default:
 	}
+	w.entering.Store(c.Entering)
 	w.change(func() {
 		if c.Restarts > w.info.Restarts {
 			t.d.metrics.restarts.Add(float64(c.Restarts - w.info.Restarts))
@@ -424,6 +425,11 @@ func (t *jobTable) runs(job string) bool {
 // all returns the jobs by number.
 func (t *jobTable) all() []*jobHandle { return t.some(t.list) }
 
+// shown returns the jobs that clients are told of, by number: those that the journal has.
+func (t *jobTable) shown() []*jobHandle {
+	return slices.DeleteFunc(t.all(), func(w *jobHandle) bool { return w.entering.Load() })
+}
+
 // running returns the jobs that have not ended, by number. Frequent work
 // considers no others.
 func (t *jobTable) running() []*jobHandle { return t.some(t.live) }
@@ -467,7 +473,7 @@ func (t *jobTable) uses(digest string) bool {
 func (t *jobTable) find(id string) (*jobHandle, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if w := t.list[id]; w != nil {
+	if w := t.list[id]; w != nil && !w.entering.Load() {
 		return w, nil
 	}
 	if t.life.Had(id) {

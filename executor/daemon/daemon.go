@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"net"
 	"os"
@@ -40,7 +41,9 @@ type Config struct {
 	PaceRate    float64
 	Program     string // the executable that runners run; default: this one
 	// Host is where runners are reached, over the network; default: this machine's address towards the driver.
-	Host        string
+	Host string
+	// HTTP is where health and metrics are served, over the network by TLS; empty is nowhere.
+	HTTP        string
 	Unreachable bool          // other executors cannot reach this one: blocks go through the driver
 	MaxWait     time.Duration // how long to redial a driver that cannot be reached; default 10 min
 	Drain       time.Duration // how long a shutdown waits until jobs have moved off; default 5 s
@@ -89,10 +92,14 @@ type Daemon struct {
 	opening map[string]*wire.OpenJob  // whose programs are being fetched
 	client  wire.ClusterClient        // of the present connection
 
-	began time.Time
-	disk  atomic.Uint64 // bytes of packs, as of the last look
-	unfit atomic.Value  // why no runner can be started here, a string, as of the last look
-	share struct {      // of the slots
+	began     time.Time
+	connected atomic.Bool // to a driver, which has said Welcome
+	started   atomic.Int64
+	readers   *readers
+	web       string        // where health and metrics are served
+	disk      atomic.Uint64 // bytes of packs, as of the last look
+	unfit     atomic.Value  // why no runner can be started here, a string, as of the last look
+	share     struct {      // of the slots
 		sync.Mutex
 		by  *scheduler.Shares
 		of  map[string]*runnerProcess
@@ -130,6 +137,7 @@ func New(cfg Config) (*Daemon, error) {
 	if d.programs, err = programs.Open(filepath.Join(dir, "programs")); err != nil {
 		return nil, err
 	}
+	d.readers = &readers{ask: d.mayRead, now: time.Now, could: map[[sha256.Size]byte]time.Time{}}
 	d.share.by, d.share.of = scheduler.NewShares(cfg.Slots), map[string]*runnerProcess{}
 	return d, nil
 }
@@ -141,6 +149,11 @@ const redial = 200 * time.Millisecond
 // down, or because the context has ended and this executor has nothing left.
 // Where the driver cannot be reached, Run redials for MaxWait.
 func (d *Daemon) Run(ctx context.Context) error {
+	stop, err := d.serveHTTP()
+	if err != nil {
+		return err
+	}
+	defer stop()
 	began := d.began
 	lastSeen, told, joined := began, "", false
 	for {
@@ -197,6 +210,7 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 	defer cancel()
 	joined := false
 	defer func() {
+		d.connected.Store(false)
 		if joined {
 			*lastSeen = time.Now()
 		}
@@ -233,6 +247,7 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 					d.term)
 			}
 			joined, d.term = true, b.Welcome.Term
+			d.connected.Store(true)
 			d.cfg.Ready(d.cfg.Driver)
 			d.log.Info("registered", "driver", d.cfg.Driver, "name", d.cfg.Name, "term", d.term)
 			l.silence = time.Duration(b.Welcome.LeaseNs)

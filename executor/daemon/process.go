@@ -86,6 +86,7 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string,
 		printed.close()
 		return nil, fault.New(fault.NoResources, "start a runner of", o.Job, err)
 	}
+	d.started.Add(1)
 	most := d.cfg.mostMemory()
 	limit(cmd.Process.Pid, most)
 	r := &runnerProcess{job: o.Job, what: whatOf(o), weight: float64(max(1, o.Weight)), cmd: cmd,

@@ -116,7 +116,7 @@ func Carry(plan []Fault, within time.Duration, do func(Fault)) {
 func Clocks(seed uint64, drivers, executors []string) map[string]Clock {
 	rng := rand.New(rand.NewPCG(seed, 21))
 	clock := func() Clock {
-		return Clock{Ahead: time.Duration(rng.Int64N(int64(8*time.Minute))) - 4*time.Minute,
+		return Clock{Ahead: time.Duration(rng.Int64N(int64(280*time.Second))) - 140*time.Second,
 			Gains: float64(rng.IntN(9)-4) / 100}
 	}
 	return map[string]Clock{drivers[rng.IntN(len(drivers))]: clock(), executors[rng.IntN(len(executors))]: clock()}

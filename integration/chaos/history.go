@@ -142,7 +142,7 @@ func Check(calls []Call, patience time.Duration) (how string, err error) {
 			}
 		}
 	}
-	calls = narrowed(calls)
+	calls = narrowed(settled(calls))
 	whole := operations(calls)
 	switch porcupine.CheckOperationsTimeout(model(), whole, patience) {
 	case porcupine.Ok:
@@ -156,9 +156,21 @@ func Check(calls []Call, patience time.Duration) (how string, err error) {
 	return "each job for itself", explain(calls)
 }
 
-// narrowed returns calls without those of which nobody knows whether they had an effect, and that are told by none that
-// they had, which is the same as that they never had; others must have had it before the first list that shows it
-// has ended. What porcupine has to try is less by far.
+// settled returns calls with a cancellation for each submission that has failed: a driver that finds out late that the
+// journal has the job, of which it had to say that this is not known, cancels it.
+func settled(calls []Call) (out []Call) {
+	for _, c := range calls {
+		out = append(out, c)
+		if c.Kind == Submit && c.Failed != "" {
+			out = append(out, Call{Client: c.Client, Kind: Cancel, Tag: c.Tag, Begun: c.Begun, Ended: c.Ended,
+				Failed: "if it is found to be there"})
+		}
+	}
+	return out
+}
+
+// narrowed returns calls without those whose effect is not known and never shown, which is the same as that they had
+// none; others must have had it before the first list that shows it has ended. What porcupine has to try is less by far.
 func narrowed(calls []Call) (out []Call) {
 	shown := map[string]int64{} // when the first list has ended that shows a job, or that it is cancelled
 	cancels := map[string]int{}

@@ -106,7 +106,7 @@ func (a *Authority) Sign(n Name, public crypto.PublicKey, life time.Duration, no
 	t.URIs = []*url.URL{uri}
 	t.KeyUsage = x509.KeyUsageDigitalSignature
 	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	if n.Role == Driver || n.Role == Job {
+	if n.Role == Driver || n.Role == Job || n.Role == Executor {
 		t.ExtKeyUsage = append(t.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	}
 	leaf, err := issue(t, a.cert, public, a.key)

@@ -41,6 +41,7 @@ const (
 	Cluster_Executors_FullMethodName         = "/volley.wire.Cluster/Executors"
 	Cluster_Drain_FullMethodName             = "/volley.wire.Cluster/Drain"
 	Cluster_Join_FullMethodName              = "/volley.wire.Cluster/Join"
+	Cluster_Reads_FullMethodName             = "/volley.wire.Cluster/Reads"
 	Cluster_Renew_FullMethodName             = "/volley.wire.Cluster/Renew"
 	Cluster_CreateToken_FullMethodName       = "/volley.wire.Cluster/CreateToken"
 	Cluster_Tokens_FullMethodName            = "/volley.wire.Cluster/Tokens"
@@ -101,6 +102,8 @@ type ClusterClient interface {
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainReply, error)
 	// Join gives who has a token its first certificate.
 	Join(ctx context.Context, in *JoinRequest, opts ...grpc.CallOption) (*Certified, error)
+	// Reads reports whether who has shown a token, or a certificate, to an executor may read what that serves.
+	Reads(ctx context.Context, in *ReadsRequest, opts ...grpc.CallOption) (*ReadsReply, error)
 	// Renew signs a caller's certificate anew.
 	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*Certified, error)
 	// CreateToken makes a token, Tokens lists them, RevokeToken ends one.
@@ -377,6 +380,16 @@ func (c *clusterClient) Join(ctx context.Context, in *JoinRequest, opts ...grpc.
 	return out, nil
 }
 
+func (c *clusterClient) Reads(ctx context.Context, in *ReadsRequest, opts ...grpc.CallOption) (*ReadsReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReadsReply)
+	err := c.cc.Invoke(ctx, Cluster_Reads_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *clusterClient) Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*Certified, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Certified)
@@ -543,6 +556,8 @@ type ClusterServer interface {
 	Drain(context.Context, *DrainRequest) (*DrainReply, error)
 	// Join gives who has a token its first certificate.
 	Join(context.Context, *JoinRequest) (*Certified, error)
+	// Reads reports whether who has shown a token, or a certificate, to an executor may read what that serves.
+	Reads(context.Context, *ReadsRequest) (*ReadsReply, error)
 	// Renew signs a caller's certificate anew.
 	Renew(context.Context, *RenewRequest) (*Certified, error)
 	// CreateToken makes a token, Tokens lists them, RevokeToken ends one.
@@ -630,6 +645,9 @@ func (UnimplementedClusterServer) Drain(context.Context, *DrainRequest) (*DrainR
 }
 func (UnimplementedClusterServer) Join(context.Context, *JoinRequest) (*Certified, error) {
 	return nil, status.Error(codes.Unimplemented, "method Join not implemented")
+}
+func (UnimplementedClusterServer) Reads(context.Context, *ReadsRequest) (*ReadsReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Reads not implemented")
 }
 func (UnimplementedClusterServer) Renew(context.Context, *RenewRequest) (*Certified, error) {
 	return nil, status.Error(codes.Unimplemented, "method Renew not implemented")
@@ -973,6 +991,24 @@ func _Cluster_Join_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Cluster_Reads_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReadsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Reads(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Reads_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Reads(ctx, req.(*ReadsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Cluster_Renew_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RenewRequest)
 	if err := dec(in); err != nil {
@@ -1218,6 +1254,10 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Join",
 			Handler:    _Cluster_Join_Handler,
+		},
+		{
+			MethodName: "Reads",
+			Handler:    _Cluster_Reads_Handler,
 		},
 		{
 			MethodName: "Renew",

@@ -1,0 +1,175 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/volley-engine/volley/internal/trust"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// Route is an address, which is served by GET.
+type Route struct {
+	Path  string
+	Serve http.HandlerFunc
+}
+
+// Config is what a server shows, and to whom.
+type Config struct {
+	Addr   string          // HOST:PORT; without an identity on loopback only
+	ID     *trust.Identity // the certificate that is shown to clients; nil where there is no TLS
+	Routes []Route
+	// Refusal returns why a request may not be answered, empty where it may, with the status that says so.
+	Refusal func(*http.Request) (code int, why string)
+	Logger  hclog.Logger
+}
+
+// What a client may take: to send its request, to take its answer, and between two requests; and how large a request's
+// headers may be.
+const (
+	RequestWait = 10 * time.Second
+	answerWait  = time.Minute
+	idleWait    = time.Minute
+	headerMost  = 16 << 10
+)
+
+// Server serves until it is closed.
+type Server struct {
+	*http.Server
+	addr string
+	wg   sync.WaitGroup
+}
+
+// Serve begins to serve.
+func Serve(cfg Config) (*Server, error) {
+	if err := wire.OnlyLoopback("listen on", cfg.Addr); err != nil && cfg.ID == nil {
+		return nil, err
+	}
+	l, err := wire.Listen(cfg.Addr)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{addr: l.Addr().String()}
+	s.Server = &http.Server{Handler: cfg.handler(), ReadTimeout: RequestWait, WriteTimeout: answerWait,
+		IdleTimeout: idleWait, MaxHeaderBytes: headerMost, ErrorLog: cfg.Logger.Named("http").StandardLogger(
+			&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, c)
+		}}
+	if cfg.ID == nil {
+		s.wg.Go(func() { _ = s.Server.Serve(l) })
+		return s, nil
+	}
+	s.TLSConfig = cfg.ID.Server([]string{"h2", "http/1.1"})
+	s.wg.Go(func() { _ = s.ServeTLS(l, "", "") })
+	return s, nil
+}
+
+// connKey is the key of a request's connection.
+type connKey struct{}
+
+// Addr returns where it is served.
+func (s *Server) Addr() string { return s.addr }
+
+// Close ends it.
+func (s *Server) Close() error {
+	err := s.Server.Close()
+	s.wg.Wait()
+	return err
+}
+
+// handler refuses requests of unauthenticated clients before it looks at the route.
+func (cfg *Config) handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, at := range cfg.Routes {
+		mux.HandleFunc("GET "+at.Path, at.Serve)
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) { cfg.refuseRoute(mux, w, req) })
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.TLS == nil && !local(req.Host) || req.Header.Get("Origin") != "" {
+			Refuse(w, http.StatusForbidden, "this interface is not for pages of other sites")
+			return
+		}
+		if code, why := cfg.Refusal(req); why != "" {
+			Refuse(w, code, why)
+			return
+		}
+		if c, ok := req.Context().Value(connKey{}).(net.Conn); ok {
+			wire.Authenticated(c)
+		}
+		mux.ServeHTTP(w, req)
+	})
+}
+
+// local reports whether a Host header names this machine, which defeats DNS rebinding by pages of other sites.
+func local(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	ip := net.ParseIP(strings.Trim(name, "[]"))
+	return name == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// refuseRoute answers a request that matches no route with the reason.
+func (cfg *Config) refuseRoute(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
+	get := r.Clone(r.Context())
+	get.Method = http.MethodGet
+	if _, pattern := mux.Handler(get); pattern != "/" {
+		w.Header().Set("Allow", "GET, HEAD")
+		Refuse(w, http.StatusMethodNotAllowed, "this interface only shows: use GET")
+		return
+	}
+	var there []string
+	for _, r := range cfg.Routes {
+		there = append(there, r.Path)
+	}
+	Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no %s: there are %s", r.URL.Path, strings.Join(there, ", ")))
+}
+
+// Refuse answers a request with the reason why it is refused.
+func Refuse(w http.ResponseWriter, code int, why string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": why}) // who has asked may be gone
+}
+
+// Answer answers a request by JSON.
+func Answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // who has asked may be gone
+}
+
+// Ready answers whether a daemon is ready: with what it says of itself, or with why it is not.
+func Ready(w http.ResponseWriter, why []string, says map[string]any) {
+	if len(why) > 0 {
+		Refuse(w, http.StatusServiceUnavailable, strings.Join(why, "; "))
+		return
+	}
+	says["status"] = "ok"
+	Answer(w, says)
+}
+
+// Alive answers that a daemon lives.
+func Alive(w http.ResponseWriter, _ *http.Request) { Answer(w, map[string]string{"status": "ok"}) }
+
+// BearerOf returns the token that a request has; empty where it has none.
+func BearerOf(req *http.Request) string {
+	token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		return ""
+	}
+	return token
+}
+
+// Unauthenticated is why a request is refused that shows nothing by which its client may read.
+const Unauthenticated = "this needs a read token of this cluster, as Authorization: Bearer TOKEN; volley token " +
+	"create --role read makes one"
