@@ -170,7 +170,7 @@ func settled(calls []Call) (out []Call) {
 }
 
 // narrowed returns calls without those whose effect is not known and never shown, which is the same as that they had
-// none; others must have had it before the first list that shows it has ended. What porcupine has to try is less by far.
+// none; others must have had it before the first list that shows it has ended. What porcupine has to try is far less.
 func narrowed(calls []Call) (out []Call) {
 	shown := map[string]int64{} // when the first list has ended that shows a job, or that it is cancelled
 	cancels := map[string]int{}
