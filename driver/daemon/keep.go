@@ -27,15 +27,19 @@ var (
 
 // finishedJob is what Keep considers of an ended job.
 type finishedJob struct {
-	id    string
-	ended time.Time
-	bytes int64 // of its directory
-	held  bool  // its files are being read
+	id     string
+	number int // in its id
+	ended  time.Time
+	bytes  int64 // of its directory
+	held   bool  // its files are being read
 }
 
 // beyond returns the jobs to remove, the first to end first. One that has ended less than
 // grace ago, or is held, stays, but counts.
 func (k Keep) beyond(jobs []finishedJob, now time.Time, grace time.Duration) (ids []string) {
+	if k.Count < 0 && k.Age < 0 && k.Bytes < 0 {
+		return nil
+	}
 	jobs = slices.SortedFunc(slices.Values(jobs), laterFirst)
 	var bytes int64
 	for place, j := range jobs {
@@ -61,7 +65,7 @@ func (k Keep) exceeded(place int, age time.Duration, bytes int64) bool {
 
 // laterFirst orders jobs by their ends, and those of one moment by their numbers.
 func laterFirst(a, b finishedJob) int {
-	return cmp.Or(b.ended.Compare(a.ended), cmp.Compare(jobNumber(b.id), jobNumber(a.id)))
+	return cmp.Or(b.ended.Compare(a.ended), cmp.Compare(b.number, a.number))
 }
 
 // jobName returns the id of the job of a number.

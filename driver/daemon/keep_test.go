@@ -50,7 +50,7 @@ func finishedOf(t *testing.T, f []string, now time.Time) finishedJob {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return finishedJob{id: f[0], ended: now.Add(-ago), bytes: n, held: len(f) > 3}
+	return finishedJob{id: f[0], number: jobNumber(f[0]), ended: now.Add(-ago), bytes: n, held: len(f) > 3}
 }
 
 func keepOf(t *testing.T, d *datadriven.TestData) (k Keep, grace time.Duration) {
@@ -82,7 +82,8 @@ func TestWhatStaysIsWithinTheLimits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1e9, 0)
 		jobs := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) finishedJob {
-			return finishedJob{id: jobName(rapid.IntRange(1, 50).Draw(t, "number")),
+			number := rapid.IntRange(1, 50).Draw(t, "number")
+			return finishedJob{id: jobName(number), number: number,
 				ended: now.Add(-rapid.SampledFrom([]time.Duration{-time.Hour, 0, time.Minute, time.Hour,
 					2 * time.Hour}).Draw(t, "ago")),
 				bytes: int64(rapid.IntRange(0, 20).Draw(t, "bytes")), held: rapid.IntRange(0, 5).Draw(t, "held") == 0}

@@ -86,7 +86,8 @@ func (l *Life) choose() {
 	var jobs []finishedJob
 	for id, j := range l.jobs {
 		if j.phase == lifeOver {
-			jobs = append(jobs, finishedJob{id: id, ended: time.Unix(0, j.ended), bytes: j.bytes, held: j.held()})
+			jobs = append(jobs, finishedJob{id: id, number: j.number, ended: time.Unix(0, j.ended), bytes: j.bytes,
+				held: j.held()})
 		}
 	}
 	p.due = p.keep.beyond(jobs, l.now, plantedGrace(p.grace))
