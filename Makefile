@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build run test netns chaos builds race lint sim mutants mutate house soak bench bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
+.PHONY: build run test image netns chaos builds race lint sim mutants mutate house soak bench bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
 
 build:
 	$(GO) build -trimpath -ldflags=-s -o bin/volley ./cmd/volley
@@ -15,6 +15,13 @@ run: build
 test:
 	$(GO) vet ./...
 	$(GO) test -timeout 15m ./...
+	cd deploy/image && $(GO) vet ./... && $(GO) test -timeout 15m ./...
+	cd deploy/kubernetes && $(GO) vet ./... && $(GO) test -timeout 15m ./...
+
+# image: the OCI image, in bin/image, built without Docker; PUSH=REGISTRY/NAME:TAG pushes it.
+PUSH ?=
+image:
+	cd deploy/image && $(GO) run . -push "$(PUSH)"
 
 # builds: a build for newer processors trains the same models, to the bit.
 builds:

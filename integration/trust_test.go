@@ -215,3 +215,67 @@ func sameFile(t *testing.T, a, b string) bool {
 	}
 	return string(x) == string(y)
 }
+
+// TestDriversAreMadeOfASecret: a cluster whose bundle is in the environment of each driver, as where secrets are, is
+// made once, however often that is asked for, and says when it is ready.
+func TestDriversAreMadeOfASecret(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	home := []string{"VOLLEY_HOME=" + filepath.Join(dir, "home")}
+	at := []string{freePort(t), freePort(t), freePort(t)}
+	run := func(env []string, args ...string) (string, int) {
+		t.Helper()
+		out, errs, code := command(t, append(env, home...), args...)
+		return out + errs, code
+	}
+	made := filepath.Join(dir, "made")
+	if out, code := run(nil, "init", "--address", at[0], "--peers", at[1]+","+at[2], "--name", "secret", "--data-dir",
+		made); code != 0 {
+		t.Fatal(out)
+	}
+	bundle, err := os.ReadFile(filepath.Join(made, "drivers.bundle"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"BUNDLE=" + string(bundle)}
+	data := func(n int) string { return filepath.Join(dir, "driver", string(rune('1'+n))) }
+	for n := range at {
+		for _, want := range []string{`"cluster":"secret"`, `"made":"before"`} {
+			out, code := run(env, "init", "--once", "--bundle", "env:BUNDLE", "--address", at[n], "--data-dir", data(n))
+			if code != 0 || !strings.Contains(strings.ReplaceAll(out, " ", ""), want) {
+				t.Fatalf("%d: %s", code, out)
+			}
+		}
+	}
+	if out, code := run(nil, "init", "--bundle", "env:BUNDLE", "--address", at[0], "--data-dir", made+"2"); code == 0 ||
+		!strings.Contains(out, "the environment has no BUNDLE") {
+		t.Errorf("%d: %s", code, out)
+	}
+	if out, code := run(nil, "ready", "--data-dir", data(0)); code == 0 {
+		t.Errorf("ready before it is started: %s", out)
+	}
+	started := make([]*lab.Process, len(at))
+	for n := range at {
+		if started[n], err = lab.Begin(binary, "driver", "--data-dir", data(n)); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(started[n].Kill)
+	}
+	ready := func(n int, want bool) {
+		t.Helper()
+		var out string
+		if err := lab.Await("that a driver is, or is not, ready", func() (bool, error) {
+			var code int
+			out, code = run(nil, "ready", "--data-dir", data(n))
+			return (code == 0) == want, nil
+		}); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	for n := range at {
+		ready(n, true)
+	}
+	started[0].Kill()
+	started[1].Kill()
+	ready(2, false)
+}

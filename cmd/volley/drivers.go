@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -118,6 +119,42 @@ ended begin anew, or from the checkpoints that are in its data directory.`,
 		}}
 	c.Flags().StringVar(&dataDir, "data-dir", "",
 		"the driver's data directory (default: $XDG_CACHE_HOME/volley/driver)")
+	c.Flags().StringVar(&config, "config", "", "YAML file with values for flags")
+	return c
+}
+
+// readyWithin bounds how long a driver may take to say that it is ready.
+const readyWithin = 5 * time.Second
+
+func readyCommand() *cobra.Command {
+	var dataDir, config string
+	c := &cobra.Command{
+		Use:   "ready",
+		Short: "Say whether the driver of this machine is ready: for probes",
+		Long: `Ready asks the driver of a data directory, with the driver's own certificate, whether it
+takes part in its cluster: it leads, or follows one that does. It exits with 1 where it
+does not, and says why. A driver that serves its own user over a socket is ready while
+it answers.`,
+		Example: "  volley ready --data-dir /var/lib/volley/driver",
+		Args:    exactArgs(0, "no arguments beside flags"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := fillFlags(c); err != nil {
+				return err
+			}
+			if dataDir == "" {
+				dataDir = filepath.Join(volley.DefaultDataDir(), "driver")
+			}
+			ctx, cancel := context.WithTimeout(c.Context(), readyWithin)
+			defer cancel()
+			says, err := driverd.Standing(ctx, dataDir)
+			if err != nil {
+				return err
+			}
+			return printJSON(says)
+		},
+	}
+	c.Flags().StringVar(&dataDir, "data-dir", "", "the driver's data directory (default: "+
+		"$XDG_CACHE_HOME/volley/driver)")
 	c.Flags().StringVar(&config, "config", "", "YAML file with values for flags")
 	return c
 }

@@ -24,7 +24,7 @@ import (
 func initCommand() *cobra.Command {
 	var dataDir, address, bundle, join, config string
 	var peers []string
-	var again bool
+	var again, once bool
 	name := "volley"
 	c := &cobra.Command{
 		Use:   "init",
@@ -34,9 +34,9 @@ certificates of its cluster, the driver's own certificate, and one by which this
 user is an admin of it. Who can read the driver's data directory can make
 any process or user a member: keep it as you keep a key.
 With --peers the cluster has more drivers, three or five in all, and goes on when one
-of three or two of five are lost: init writes a bundle, of which volley init --bundle
-makes each of the others, on its machine. The bundle has the authority's key: remove
-it when all are made.
+of three or two of five are lost. Init writes a bundle, of which volley init --bundle
+makes each of the others, on its machine, or this driver, elsewhere. The bundle has
+the authority's key: remove it when all are made.
 With --admin it makes this user an admin of the cluster that is in the data
 directory: the way back for who has lost their certificate, to be run on a driver's
 machine.`,
@@ -55,6 +55,9 @@ machine.`,
 			if again {
 				return newAdmin(dataDir)
 			}
+			if once && driverd.Made(dataDir) {
+				return printJSON(map[string]string{"trust": driverd.TrustDir(dataDir), "made": "before"})
+			}
 			if address == "" {
 				return usage(c, "address", "say HOST:PORT by which executors and users reach the driver")
 			}
@@ -71,7 +74,9 @@ machine.`,
 	fs.StringVar(&address, "address", "", "HOST:PORT by which executors and users reach the driver")
 	fs.StringSliceVar(&peers, "peers", nil, "HOST:PORT of each of the other drivers, of two or four")
 	fs.StringVar(&join, "join", "", "make another driver of a cluster that runs, by a token of the role driver")
-	fs.StringVar(&bundle, "bundle", "", "make another driver of a cluster, of the file that init --peers has written")
+	fs.StringVar(&bundle, "bundle", "", "make another driver of a cluster, of the file that init has written, or of "+
+		"what env:NAME has in the environment")
+	fs.BoolVar(&once, "once", false, "do nothing where the data directory is a driver's already")
 	fs.StringVar(&name, "name", name, "name of the cluster")
 	fs.BoolVar(&again, "admin", false, "make this user an admin of the cluster that is there")
 	fs.StringVar(&dataDir, "data-dir", "", "the driver's data directory (default: $XDG_CACHE_HOME/volley/driver)")
@@ -113,12 +118,9 @@ func initCluster(c *cobra.Command, dataDir, name, address string, peers []string
 		return err
 	}
 	made := map[string]string{"cluster": name, "address": address, "pin": pin,
-		"trust": driverd.TrustDir(dataDir), "admin": home}
-	if len(peers) > 0 {
-		made["bundle"] = filepath.Join(dataDir, "drivers.bundle")
-		if err := driverd.WriteBundle(dataDir, made["bundle"]); err != nil {
-			return err
-		}
+		"trust": driverd.TrustDir(dataDir), "admin": home, "bundle": filepath.Join(dataDir, "drivers.bundle")}
+	if err := driverd.WriteBundle(dataDir, made["bundle"]); err != nil {
+		return err
 	}
 	return printJSON(made)
 }

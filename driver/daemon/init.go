@@ -110,11 +110,30 @@ func WriteBundle(dataDir, file string) error {
 	return trust.WritePrivate(file, append(raw, '\n'))
 }
 
+// Made reports whether a data directory is that of a driver with certificates.
+func Made(dataDir string) bool { return trust.HasIdentity(TrustDir(dataDir)) }
+
+// readBundle reads a bundle from a file that only this user can read, or, of env:NAME, from the environment.
+func readBundle(from string) ([]byte, error) {
+	if name, env := strings.CutPrefix(from, "env:"); env {
+		text, there := os.LookupEnv(name)
+		if !there {
+			return nil, fault.Newf(fault.Usage, "read the bundle", from, "the environment has no %s", name)
+		}
+		return []byte(text), nil
+	}
+	raw, err := trust.ReadPrivate(from)
+	if err != nil {
+		return nil, fault.New(fault.KindOf(err), "read the bundle", from, err)
+	}
+	return raw, nil
+}
+
 // InitFrom makes another driver of a cluster, of a bundle, and returns the cluster's name.
 func InitFrom(dataDir, file, address string) (cluster string, err error) {
-	raw, err := trust.ReadPrivate(file)
+	raw, err := readBundle(file)
 	if err != nil {
-		return "", fault.New(fault.KindOf(err), "read the bundle", file, err)
+		return "", err
 	}
 	b, err := parseBundle(raw, file)
 	if err != nil {

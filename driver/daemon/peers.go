@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -206,3 +207,37 @@ func (s *streams) Dial(at raft.ServerAddress, wait time.Duration) (net.Conn, err
 
 // dialWait bounds how long a driver waits for a connection to another.
 const dialWait = 2 * time.Second
+
+// Standing asks the driver of a data directory how it stands, with its own certificate. It is an error where it takes
+// no part in its cluster.
+func Standing(ctx context.Context, dataDir string) (s wire.Standing, err error) {
+	at, err := addressOf(dataDir)
+	if err != nil {
+		return s, err
+	}
+	if at == "" {
+		if !wire.Served(wire.DefaultDriver()) {
+			return s, fault.Newf(fault.DriverLost, "ask the driver at", wire.DefaultDriver(), "there is none")
+		}
+		return wire.Standing{Leads: true, Wire: version.Newest, Module: version.Module}, nil
+	}
+	id, err := trust.OpenIdentity(TrustDir(dataDir))
+	if err != nil {
+		return s, err
+	}
+	if s, err = wire.AskStanding(ctx, at, wire.Party{ID: id}); err != nil {
+		return s, fault.New(fault.DriverLost, "ask the driver at", at, err)
+	}
+	if why := cmp.Or(s.Why, ifNot(s.Leads || s.Leader != "", "it knows of no driver that leads")); why != "" {
+		return s, fault.Newf(fault.DriverLost, "use the driver at", at, "%s", why)
+	}
+	return s, nil
+}
+
+// ifNot returns why something is not so; empty where it is.
+func ifNot(is bool, why string) string {
+	if is {
+		return ""
+	}
+	return why
+}
