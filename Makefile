@@ -80,8 +80,9 @@ generate:
 clean:
 	rm -rf bin
 
+# make bench [ONLY="cluster trust"]: what the engine claims, each as a ratio within one run.
 bench:
-	$(GO) run ./integration/bench
+	$(GO) run ./integration/bench -only "$(ONLY)"
 
 # make bench-memory [LIMIT=200MiB] [SCALE=1] [ONLY=join,sort]: each operation on ten times as much data as memory, and whether it
 # keeps to its limit. SCALE=1 is 2 GB.

@@ -55,7 +55,7 @@ func TestWhatAnExecutorShows(t *testing.T) {
 		t.Fatal("no authority")
 	}
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}}
+		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "a.executor.test"}, DisableKeepAlives: true}}
 	token := s.as(s.admin, "token", "create", "--role", "read", "--ttl", "1h")
 	for _, c := range []struct {
 		path, token, want string
@@ -63,8 +63,8 @@ func TestWhatAnExecutorShows(t *testing.T) {
 	}{
 		{"/healthz", token, `"ok"`, 200},
 		{"/readyz", token, `"ok"`, 200},
-		{"/metrics", token, "volley_executor_connected 1", 200},
-		{"/metrics", token, `volley_executor_build_info{`, 200},
+		{"/metrics", token, "volley_node_connected 1", 200},
+		{"/metrics", token, `volley_node_build_info{`, 200},
 		{"/metrics", "", "read token", 401},
 		{"/metrics", "volley-token-e30", "read token", 401},
 		{"/elsewhere", token, "/metrics", 404},

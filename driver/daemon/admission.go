@@ -288,7 +288,7 @@ func (o *admission) sign(ctx context.Context, name trust.Name, request []byte, b
 	if name.Role == trust.Job {
 		life = trust.JobLife
 	}
-	chain, err := o.authorities.Sign(name, request, life, now, hostsOf(ctx, name)...)
+	chain, err := o.authorities.Sign(name, request, life, now, o.hostsOf(ctx, name)...)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -303,13 +303,25 @@ func (o *admission) sign(ctx context.Context, name trust.Name, request []byte, b
 	return &wire.Certified{Chain: chain, Roots: o.authorities.Roots()}, nil
 }
 
-// hostsOf returns the address by which clients of an executor's metrics reach it: that from which it calls.
-func hostsOf(ctx context.Context, name trust.Name) []string {
-	host, _, err := net.SplitHostPort(wire.CallerOf(ctx).Addr)
-	if err != nil || name.Role != trust.Executor {
+// hostsOf returns the names of an executor as a server of metrics: NAME.executor.CLUSTER, and the address from which it
+// calls, unless that is a driver's machine, or this one: clients would take the executor for the driver.
+func (o *admission) hostsOf(ctx context.Context, name trust.Name) []string {
+	if name.Role != trust.Executor {
 		return nil
 	}
-	return []string{host}
+	hosts := []string{name.ID + ".executor." + name.Cluster}
+	host, _, err := net.SplitHostPort(wire.CallerOf(ctx).Addr)
+	ip := net.ParseIP(host)
+	if err != nil || ip == nil || ip.IsLoopback() {
+		return hosts
+	}
+	for _, d := range o.drivers() {
+		theirs, _, _ := net.SplitHostPort(d)
+		if theirs == host {
+			return hosts
+		}
+	}
+	return append(hosts, host)
 }
 
 // ofJob returns a certificate for a process of a job; nil where there are none.

@@ -29,11 +29,17 @@ func (d *Daemon) raiseLevel() {
 		case <-d.ctx.Done():
 			return
 		}
-		if older, err := d.oldest(); err == nil && version.AtLeast(older, version.Newest) {
+		older, err := d.oldest()
+		switch {
+		case err != nil:
+			d.log.Debug("the journal stays of the version before", "why", err)
+		case version.AtLeast(older, version.Newest):
 			r := Record{Kind: LevelRaised, Level: version.Newest, At: time.Now().UnixNano()}
 			if err := d.journal.Append(d.ctx, r); err == nil {
 				d.log.Info("all drivers speak a later version of the protocol", "version", version.Newest)
 			}
+		default:
+			d.log.Debug("the journal stays of the version before", "why", "a driver speaks no more than "+older)
 		}
 		next.Reset(levelAgain)
 	}

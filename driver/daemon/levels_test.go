@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"google.golang.org/grpc/codes"
@@ -95,5 +96,17 @@ func TestADriverRaisesTheLevelOnItsOwn(t *testing.T) {
 	}
 	if err := d.needs("that", "volley/999"); status.Code(err) != codes.FailedPrecondition {
 		t.Error(err)
+	}
+}
+
+// TestWhoCannotLeadHandsOverLater each time: drivers that all cannot would elect each other without end.
+func TestWhoCannotLeadHandsOverLater(t *testing.T) {
+	last := time.Duration(-1)
+	for n := range 40 {
+		wait := ascendWait(n)
+		if wait < last || wait > 30*time.Second || n == 0 && wait != 0 || n > 8 && wait != 30*time.Second {
+			t.Errorf("after %d times: %v, and %v before", n, wait, last)
+		}
+		last = wait
 	}
 }

@@ -297,10 +297,14 @@ func (l *Life) explain() {
 func (l *Life) missing() string {
 	var unfit []string
 	for _, m := range l.byName() {
-		if m.unfit == "" {
+		switch {
+		case m.unfit != "":
+			unfit = append(unfit, m.name+" is unfit: "+m.unfit)
+		case m.drained:
+			unfit = append(unfit, m.name+" is drained: start it again, or another")
+		default:
 			return ""
 		}
-		unfit = append(unfit, m.name+" is unfit: "+m.unfit)
 	}
 	if len(unfit) == 0 {
 		return "it waits for an executor: none is connected"

@@ -96,6 +96,8 @@ func (r *Replica) standing() wire.Standing {
 		s.Term = d.term
 	case why != nil:
 		s.Why = *why
+	case r.unable.Load() != nil:
+		s.Why = "it cannot lead: " + *r.unable.Load()
 	case r.journal.Leads():
 		s.Why = "it was elected, and waits until the processes of the driver before are over"
 	}

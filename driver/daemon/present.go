@@ -29,6 +29,7 @@ var presentMetrics = func() map[string]*prometheus.Desc {
 		"executor_memory_bytes":    {"Resident memory of it and its runners.", []string{"executor"}},
 		"executor_disk_bytes":      {"Bytes of packs in its data directory.", []string{"executor"}},
 		"disk_free_bytes":          {"Free bytes where the driver keeps its data.", nil},
+		"journal_level":            {"Version of the protocol that all drivers are known to speak.", nil},
 		"driver_leads":             {"Whether this driver leads: 1, or 0.", nil},
 		"build_info": {"Versions of the module, of the protocol and of Go; always 1.", []string{"version",
 			"protocol", "go"}},
@@ -56,6 +57,7 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 		p.leading(d, gauge)
 	}
 	gauge("driver_leads", leads)
+	gauge("journal_level", float64(version.Number(p.r.journal.fsm.level())))
 	if free, err := freeBytes(p.r.cfg.DataDir); err == nil {
 		gauge("disk_free_bytes", float64(free))
 	}

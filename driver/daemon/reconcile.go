@@ -42,6 +42,9 @@ func (d *Daemon) reconcile() {
 			if err != nil || time.Now().Before(due[s.Run]) {
 				continue
 			}
+			if why := d.behind(s.Wire); why != "" {
+				d.log.Warn("a driver is of an earlier version than the journal", "driver", p.ID, "why", why)
+			}
 			missing, err := d.bringUp(p)
 			d.lacks.Store(p.ID, missing)
 			if err == nil {

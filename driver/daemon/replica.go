@@ -47,6 +47,8 @@ type Replica struct {
 	present atomic.Pointer[Daemon] // while this driver leads
 	led     chan error             // whether it could, the first time
 	outside atomic.Pointer[string] // why it is not one of the cluster's drivers; nil where it is
+	unable  atomic.Pointer[string] // why it could not lead when it was elected last; nil where it could, or never was
+	failed  int                    // how often in a row; rule's
 	ruled   chan struct{}          // no more terms begin
 }
 
@@ -215,11 +217,32 @@ func (r *Replica) ascend() {
 	if err != nil {
 		if r.ctx.Err() == nil && r.journal.Leads() && r.journal.Term() == term {
 			r.log.Error("this driver cannot lead", "term", term, "error", err)
-			r.journal.abdicate()
+			r.cannotLead(err)
 		}
 		return
 	}
+	r.failed = 0
+	r.unable.Store(nil)
 	r.log.Info("this driver leads", "term", term)
+}
+
+// cannotLead hands over to another driver, the later the more often this one was elected and could not lead: others may
+// be no better, and would hand over to this one again.
+func (r *Replica) cannotLead(err error) {
+	why := err.Error()
+	r.unable.Store(&why)
+	wait := ascendWait(r.failed)
+	r.failed++
+	if wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-r.ctx.Done():
+			return
+		}
+	}
+	r.journal.abdicate()
 }
 
 // awaitLeases waits until the processes of the driver that led before are over.

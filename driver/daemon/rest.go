@@ -121,9 +121,13 @@ func (r *Replica) getReady(w http.ResponseWriter, _ *http.Request) {
 	d := r.present.Load()
 	switch {
 	case d == nil && r.journal.Leader().Address == "":
-		why = append(why, "no driver leads: a majority of "+strings.Join(r.drivers(), ", ")+" does not answer")
+		why = append(why, "no driver leads: a majority of "+strings.Join(r.drivers(), ", ")+" does not answer, or "+
+			"cannot lead")
 	case d != nil && d.ctx.Err() != nil:
 		why = append(why, "the driver is going down")
+	}
+	if unable := r.unable.Load(); unable != nil && d == nil {
+		why = append(why, "this driver cannot lead: "+*unable)
 	}
 	if late := r.journal.Late(); late > 0 {
 		why = append(why, fmt.Sprintf("the journal has not answered for %v", late.Round(time.Second)))

@@ -93,3 +93,12 @@ func Begins(journal, founded, incomplete, there bool, silent int) Beginning {
 	}
 	return BeginJournal
 }
+
+// ascendWait returns how long a driver that was elected and cannot lead waits before it hands over, by how often in a
+// row it could not before: not at all the first time, and up to half a minute.
+func ascendWait(failed int) time.Duration {
+	if failed == 0 {
+		return 0
+	}
+	return min(time.Second<<min(failed-1, 5), 30*time.Second)
+}

@@ -93,7 +93,8 @@ type Daemon struct {
 	client  wire.ClusterClient        // of the present connection
 
 	began     time.Time
-	connected atomic.Bool // to a driver, which has said Welcome
+	connected atomic.Bool            // to a driver, which has said Welcome
+	spoken    atomic.Pointer[string] // in which version of the protocol; empty is the oldest
 	started   atomic.Int64
 	readers   *readers
 	web       string        // where health and metrics are served
@@ -247,7 +248,7 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 					d.term)
 			}
 			joined, d.term = true, b.Welcome.Term
-			d.connected.Store(true)
+			d.welcomed(ctx, b.Welcome, client)
 			d.cfg.Ready(d.cfg.Driver)
 			d.log.Info("registered", "driver", d.cfg.Driver, "name", d.cfg.Name, "term", d.term)
 			l.silence = time.Duration(b.Welcome.LeaseNs)
@@ -277,6 +278,13 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 			return true, nil
 		}
 	}
+}
+
+// welcomed notes that a driver has let this executor in.
+func (d *Daemon) welcomed(ctx context.Context, w *wire.Welcome, client wire.ClusterClient) {
+	d.spoken.Store(&w.Version)
+	d.connected.Store(true)
+	d.renewToServe(ctx, client)
 }
 
 // host returns where this executor's runners are reached: its address towards the driver, or as it was told.

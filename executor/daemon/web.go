@@ -32,6 +32,8 @@ const (
 	askWait = 2 * time.Second
 	// readsFor is how long who could read may go on to while the driver does not answer.
 	readsFor = 10 * time.Minute
+	// alive is where the executor says that it lives, whether or not the driver does.
+	alive = "/healthz"
 	// leastFree is how many bytes must be free where the executor keeps its packs, for it to be ready.
 	leastFree = 64 << 20
 )
@@ -45,7 +47,7 @@ func (d *Daemon) serveHTTP() (stop func(), err error) {
 	registry.MustRegister(shown{d}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s, err := web.Serve(web.Config{Addr: d.cfg.HTTP, ID: d.cfg.Party.ID, Refusal: d.readers.refusal, Logger: d.log,
-		Routes: []web.Route{{Path: "/healthz", Serve: web.Alive}, {Path: "/readyz", Serve: d.ready},
+		Routes: []web.Route{{Path: alive, Serve: web.Alive}, {Path: "/readyz", Serve: d.ready},
 			{Path: "/metrics", Serve: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP}}})
 	if err != nil {
 		return nil, err
@@ -121,7 +123,7 @@ func (r *readers) refusal(req *http.Request) (code int, why string) {
 	case status.Code(err) == codes.Unimplemented:
 		return http.StatusServiceUnavailable, "the driver is of an earlier version, and does not say who may read: " +
 			"upgrade it"
-	case r.now().Sub(r.could[key]) < readsFor:
+	case r.now().Sub(r.could[key]) < readsFor || req.URL.Path == alive: // which says no more than that it answers
 		return 0, ""
 	}
 	return http.StatusServiceUnavailable, "the driver does not answer, which knows who may read: " +
@@ -151,10 +153,33 @@ func (d *Daemon) mayRead(ctx context.Context, req *wire.ReadsRequest) (*wire.Rea
 	d.mu.Lock()
 	client := d.client
 	d.mu.Unlock()
-	if client == nil || !d.connected.Load() {
+	switch {
+	case client == nil || !d.connected.Load():
 		return nil, errors.New("there is no connection")
+	case !d.asksWhoReads():
+		return nil, status.Error(codes.Unimplemented, "it is of an earlier version")
 	}
 	return client.Reads(ctx, req)
+}
+
+// asksWhoReads reports whether the driver can be asked who may read.
+func (d *Daemon) asksWhoReads() bool {
+	v := d.spoken.Load()
+	return v != nil && version.AtLeast(*v, "volley/6")
+}
+
+// renewToServe renews a certificate by which nothing can be served, as those are that a driver of an earlier version
+// has signed.
+func (d *Daemon) renewToServe(ctx context.Context, client wire.ClusterClient) {
+	if d.cfg.HTTP == "" || d.cfg.Party.ID == nil || d.cfg.Party.ID.Serves() {
+		return
+	}
+	if !d.asksWhoReads() {
+		d.log.Warn("clients that check certificates cannot read health and metrics before the driver is upgraded",
+			"http", d.web)
+		return
+	}
+	go d.renew(ctx, client)
 }
 
 // shown collects what is so when metrics are asked for.
@@ -180,7 +205,7 @@ var shownMetrics = func() map[string]*prometheus.Desc {
 		"build_info": {"Versions of the module, of the protocol and of Go; always 1.", []string{"version",
 			"protocol", "go"}},
 	} {
-		out[name] = prometheus.NewDesc("volley_executor_"+name, d.help, d.labels, nil)
+		out[name] = prometheus.NewDesc("volley_node_"+name, d.help, d.labels, nil)
 	}
 	return out
 }()

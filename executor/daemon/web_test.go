@@ -48,6 +48,19 @@ func TestWhoMayReadOfAnExecutor(t *testing.T) {
 	check("long after it was let", "good", http.StatusServiceUnavailable)
 	down, good = nil, "good"
 	check("again", "good", 0)
+	down = status.Error(codes.Unavailable, "it is down")
+	req, err := http.NewRequest("GET", "http://127.0.0.1"+alive, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "bearer another")
+	if code, why := r.refusal(req); code != 0 {
+		t.Errorf("whether it lives is not said while the driver is down: %d %s", code, why)
+	}
+	down = nil
+	if code, _ := r.refusal(req); code != http.StatusUnauthorized {
+		t.Errorf("whether it lives is said to anyone: %d", code)
+	}
 	good = ""
 	check("when it was revoked", "good", http.StatusUnauthorized)
 	down = status.Error(codes.Unavailable, "it is down")

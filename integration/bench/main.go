@@ -47,6 +47,7 @@ func run(ctx context.Context, dir string, rows int64, only string) error {
 		{"reports", reports}, {"checks", checks}, {"sparse", sparse}, {"dense", dense}, {"even", even}, {"paced",
 			paced},
 		{"cluster steps", clusterSteps},
+		{"cluster trust", trust},
 		{"cluster stops", stops},
 		{"cluster dense", clusterDense}, {"cluster moves", moves}, {"pipelines", pipelines}, {"sorts", sorts}} {
 		if !strings.Contains(b.name, only) {

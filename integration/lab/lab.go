@@ -25,8 +25,10 @@ type Cluster struct {
 	Addr      string // of the driver
 	Driver    *Process
 	Executors map[string]*Process
-	flags     []string // of the driver
-	quiet     []string // of all daemons
+	flags     []string   // of the driver
+	quiet     []string   // of all daemons
+	others    []*Process // drivers beside the first
+	token     string     // by which executors join, over TLS
 }
 
 // Build makes the program.
@@ -71,6 +73,9 @@ func (c *Cluster) StartDriver() (err error) {
 // Join starts an executor; those of one data directory share packs.
 func (c *Cluster) Join(name, dataDir string, flags ...string) error {
 	args := []string{"executor", "--driver", c.Addr, "--name", name, "--data-dir", filepath.Join(c.Dir, dataDir)}
+	if c.token != "" {
+		args[1], args[2] = "--join", c.token
+	}
 	p, err := Launch(c.Program, slices.Concat(args, c.quiet, flags)...)
 	if err == nil {
 		c.Executors[name] = p
@@ -117,7 +122,12 @@ func Anonymous(pid int) (bytes int64) {
 
 // Close ends the driver, with which everything else ends, and returns what does not within a while.
 func (c *Cluster) Close() (err error) {
-	_ = c.Driver.Process.Signal(syscall.SIGTERM)
+	for _, d := range append(c.others, c.Driver) {
+		_ = d.Process.Signal(syscall.SIGTERM)
+	}
+	for _, d := range c.others { // executors end with the last
+		err = errors.Join(err, d.await("a driver"))
+	}
 	for name, e := range c.Executors {
 		_ = e.Process.Signal(syscall.SIGCONT)
 		err = errors.Join(err, e.await("executor "+name))

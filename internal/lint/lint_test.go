@@ -246,7 +246,7 @@ var allowed = map[string][]string{
 	"internal/trust":      {"internal/disk", "internal/fault"},
 	"deploy/image":        {}, "deploy/kubernetes": {},
 	"internal/version":  {},
-	"internal/web":      {"internal/trust", "internal/wire"},
+	"internal/web":      {"internal/fault", "internal/trust", "internal/wire"},
 	"internal/wire/gen": {},
 	"internal/runner":   {"storage/pack", "storage/shuffle", "internal/fault", "internal/plan"},
 	"internal/sim": {"abss", "driver", "executor", "prioritizer", "internal/fault", "internal/mutant",

@@ -206,6 +206,11 @@ func (i *Identity) Serial() string { return SerialOf(i.present().pair.Leaf) }
 // Expires returns when the certificate ends.
 func (i *Identity) Expires() time.Time { return i.present().pair.Leaf.NotAfter }
 
+// Serves reports whether clients take the certificate for that of a server: those of executors before 0.2.0 are not.
+func (i *Identity) Serves() bool {
+	return slices.Contains(i.present().pair.Leaf.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+}
+
 // RenewAt returns when the certificate is to be renewed: when a third of its life is left.
 func (i *Identity) RenewAt() time.Time {
 	leaf := i.present().pair.Leaf

@@ -74,6 +74,12 @@ func modulesAgree(theirs string) error {
 	return nil
 }
 
+// Number returns the number of a version of the protocol; 0 where it is none.
+func Number(v string) int {
+	n, _ := number(v)
+	return n
+}
+
 const prefix = "volley/"
 
 func number(v string) (int, bool) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -50,6 +51,9 @@ type Server struct {
 
 // Serve begins to serve.
 func Serve(cfg Config) (*Server, error) {
+	if _, _, err := net.SplitHostPort(cfg.Addr); err != nil {
+		return nil, fault.New(fault.Usage, "use", "--http", err).WithHint("want HOST:PORT")
+	}
 	if err := wire.OnlyLoopback("listen on", cfg.Addr); err != nil && cfg.ID == nil {
 		return nil, err
 	}
@@ -163,11 +167,11 @@ func Alive(w http.ResponseWriter, _ *http.Request) { Answer(w, map[string]string
 
 // BearerOf returns the token that a request has; empty where it has none.
 func BearerOf(req *http.Request) string {
-	token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
-	if !ok {
+	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
 		return ""
 	}
-	return token
+	return strings.TrimSpace(token)
 }
 
 // Unauthenticated is why a request is refused that shows nothing by which its client may read.

@@ -185,6 +185,9 @@ func plain(message string) string {
 // Home returns where a user's commands keep what they know of clusters.
 func Home() string {
 	if dir := os.Getenv("VOLLEY_HOME"); dir != "" {
+		if abs, err := filepath.Abs(dir); err == nil { // processes of jobs have directories of their own
+			return abs
+		}
 		return dir
 	}
 	if dir, err := os.UserHomeDir(); err == nil {
