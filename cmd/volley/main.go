@@ -98,7 +98,8 @@ have been processed; what was left out comes first in the next step.`,
 		return fault.New(fault.Usage, "read the flags of", c.CommandPath(),
 			err).WithHint("see " + c.CommandPath() + " --help")
 	})
-	root.AddCommand(initCommand(), loginCommand(), tokenCommand(), certsCommand(), driversCommand(), readyCommand())
+	root.AddCommand(initCommand(), loginCommand(), tokenCommand(), certsCommand(), driversCommand(), readyCommand(),
+		supportCommand())
 	root.AddCommand(runCommand(), tuneCommand(), predictCommand(), evaluateCommand(), importanceCommand(),
 		calibrateCommand(), recommendCommand(), inspectCommand(), verifyCommand(), replayCommand(),
 		generateCommand(), versionCommand(), driverCommand(), executorCommand(), submitCommand(), jobsCommand(),

@@ -38,6 +38,7 @@ var may = map[string][]trust.Role{
 	wire.Blocks_Give_FullMethodName:               processes,
 	wire.Cluster_Inspected_FullMethodName:         processes,
 	wire.Cluster_Inspect_FullMethodName:           admins,
+	wire.Cluster_Support_FullMethodName:           admins,
 	wire.Cluster_Jobs_FullMethodName:              readers,
 	wire.Cluster_Watch_FullMethodName:             readers,
 	wire.Cluster_Executors_FullMethodName:         readers,

@@ -387,6 +387,51 @@ func (*SnapshotRequest) Descriptor() ([]byte, []int) {
 	return file_cluster_proto_rawDescGZIP(), []int{7}
 }
 
+// SupportRequest may name a job, whose logs are sent; without one they are those of jobs that have failed last.
+type SupportRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SupportRequest) Reset() {
+	*x = SupportRequest{}
+	mi := &file_cluster_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SupportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SupportRequest) ProtoMessage() {}
+
+func (x *SupportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SupportRequest.ProtoReflect.Descriptor instead.
+func (*SupportRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SupportRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
 // ReadsRequest has one of the two.
 type ReadsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -403,7 +448,7 @@ type ReadsRequest struct {
 
 func (x *ReadsRequest) Reset() {
 	*x = ReadsRequest{}
-	mi := &file_cluster_proto_msgTypes[8]
+	mi := &file_cluster_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -415,7 +460,7 @@ func (x *ReadsRequest) String() string {
 func (*ReadsRequest) ProtoMessage() {}
 
 func (x *ReadsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[8]
+	mi := &file_cluster_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -428,7 +473,7 @@ func (x *ReadsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadsRequest.ProtoReflect.Descriptor instead.
 func (*ReadsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{8}
+	return file_cluster_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReadsRequest) GetToken() string {
@@ -468,7 +513,7 @@ type ReadsReply struct {
 
 func (x *ReadsReply) Reset() {
 	*x = ReadsReply{}
-	mi := &file_cluster_proto_msgTypes[9]
+	mi := &file_cluster_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -480,7 +525,7 @@ func (x *ReadsReply) String() string {
 func (*ReadsReply) ProtoMessage() {}
 
 func (x *ReadsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[9]
+	mi := &file_cluster_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -493,7 +538,7 @@ func (x *ReadsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadsReply.ProtoReflect.Descriptor instead.
 func (*ReadsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{9}
+	return file_cluster_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReadsReply) GetMay() bool {
@@ -513,7 +558,7 @@ type Authorities struct {
 
 func (x *Authorities) Reset() {
 	*x = Authorities{}
-	mi := &file_cluster_proto_msgTypes[10]
+	mi := &file_cluster_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +570,7 @@ func (x *Authorities) String() string {
 func (*Authorities) ProtoMessage() {}
 
 func (x *Authorities) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[10]
+	mi := &file_cluster_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +583,7 @@ func (x *Authorities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Authorities.ProtoReflect.Descriptor instead.
 func (*Authorities) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{10}
+	return file_cluster_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Authorities) GetAll() []byte {
@@ -559,7 +604,7 @@ type HaveRequest struct {
 
 func (x *HaveRequest) Reset() {
 	*x = HaveRequest{}
-	mi := &file_cluster_proto_msgTypes[11]
+	mi := &file_cluster_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -571,7 +616,7 @@ func (x *HaveRequest) String() string {
 func (*HaveRequest) ProtoMessage() {}
 
 func (x *HaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[11]
+	mi := &file_cluster_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -584,7 +629,7 @@ func (x *HaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HaveRequest.ProtoReflect.Descriptor instead.
 func (*HaveRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{11}
+	return file_cluster_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *HaveRequest) GetDir() string {
@@ -610,7 +655,7 @@ type HaveReply struct {
 
 func (x *HaveReply) Reset() {
 	*x = HaveReply{}
-	mi := &file_cluster_proto_msgTypes[12]
+	mi := &file_cluster_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -622,7 +667,7 @@ func (x *HaveReply) String() string {
 func (*HaveReply) ProtoMessage() {}
 
 func (x *HaveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[12]
+	mi := &file_cluster_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -635,7 +680,7 @@ func (x *HaveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HaveReply.ProtoReflect.Descriptor instead.
 func (*HaveReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{12}
+	return file_cluster_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *HaveReply) GetFiles() []*HadFile {
@@ -656,7 +701,7 @@ type HadFile struct {
 
 func (x *HadFile) Reset() {
 	*x = HadFile{}
-	mi := &file_cluster_proto_msgTypes[13]
+	mi := &file_cluster_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -668,7 +713,7 @@ func (x *HadFile) String() string {
 func (*HadFile) ProtoMessage() {}
 
 func (x *HadFile) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[13]
+	mi := &file_cluster_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -681,7 +726,7 @@ func (x *HadFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HadFile.ProtoReflect.Descriptor instead.
 func (*HadFile) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{13}
+	return file_cluster_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HadFile) GetPath() string {
@@ -723,7 +768,7 @@ type FileChange struct {
 
 func (x *FileChange) Reset() {
 	*x = FileChange{}
-	mi := &file_cluster_proto_msgTypes[14]
+	mi := &file_cluster_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -735,7 +780,7 @@ func (x *FileChange) String() string {
 func (*FileChange) ProtoMessage() {}
 
 func (x *FileChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[14]
+	mi := &file_cluster_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -748,7 +793,7 @@ func (x *FileChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileChange.ProtoReflect.Descriptor instead.
 func (*FileChange) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{14}
+	return file_cluster_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FileChange) GetTerm() uint64 {
@@ -801,7 +846,7 @@ type KeepReply struct {
 
 func (x *KeepReply) Reset() {
 	*x = KeepReply{}
-	mi := &file_cluster_proto_msgTypes[15]
+	mi := &file_cluster_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +858,7 @@ func (x *KeepReply) String() string {
 func (*KeepReply) ProtoMessage() {}
 
 func (x *KeepReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[15]
+	mi := &file_cluster_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +871,7 @@ func (x *KeepReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepReply.ProtoReflect.Descriptor instead.
 func (*KeepReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{15}
+	return file_cluster_proto_rawDescGZIP(), []int{16}
 }
 
 type BringRequest struct {
@@ -838,7 +883,7 @@ type BringRequest struct {
 
 func (x *BringRequest) Reset() {
 	*x = BringRequest{}
-	mi := &file_cluster_proto_msgTypes[16]
+	mi := &file_cluster_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -850,7 +895,7 @@ func (x *BringRequest) String() string {
 func (*BringRequest) ProtoMessage() {}
 
 func (x *BringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[16]
+	mi := &file_cluster_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -863,7 +908,7 @@ func (x *BringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BringRequest.ProtoReflect.Descriptor instead.
 func (*BringRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{16}
+	return file_cluster_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BringRequest) GetPath() string {
@@ -897,7 +942,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -909,7 +954,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -922,7 +967,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{17}
+	return file_cluster_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Hello) GetVersion() string {
@@ -1008,7 +1053,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1020,7 +1065,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1033,7 +1078,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{18}
+	return file_cluster_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Welcome) GetExecutors() uint32 {
@@ -1084,7 +1129,7 @@ type JobLease struct {
 
 func (x *JobLease) Reset() {
 	*x = JobLease{}
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1096,7 +1141,7 @@ func (x *JobLease) String() string {
 func (*JobLease) ProtoMessage() {}
 
 func (x *JobLease) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1109,7 +1154,7 @@ func (x *JobLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobLease.ProtoReflect.Descriptor instead.
 func (*JobLease) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{19}
+	return file_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *JobLease) GetSentNs() uint64 {
@@ -1143,7 +1188,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1155,7 +1200,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1168,7 +1213,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{20}
+	return file_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Beat) GetSplits() uint64 {
@@ -1237,7 +1282,7 @@ type OpenJob struct {
 
 func (x *OpenJob) Reset() {
 	*x = OpenJob{}
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1294,7 @@ func (x *OpenJob) String() string {
 func (*OpenJob) ProtoMessage() {}
 
 func (x *OpenJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1307,7 @@ func (x *OpenJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenJob.ProtoReflect.Descriptor instead.
 func (*OpenJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{21}
+	return file_cluster_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OpenJob) GetJob() string {
@@ -1348,7 +1393,7 @@ type CloseJob struct {
 
 func (x *CloseJob) Reset() {
 	*x = CloseJob{}
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1360,7 +1405,7 @@ func (x *CloseJob) String() string {
 func (*CloseJob) ProtoMessage() {}
 
 func (x *CloseJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1373,7 +1418,7 @@ func (x *CloseJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseJob.ProtoReflect.Descriptor instead.
 func (*CloseJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{22}
+	return file_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CloseJob) GetJob() string {
@@ -1410,7 +1455,7 @@ type Relay struct {
 
 func (x *Relay) Reset() {
 	*x = Relay{}
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1422,7 +1467,7 @@ func (x *Relay) String() string {
 func (*Relay) ProtoMessage() {}
 
 func (x *Relay) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1435,7 +1480,7 @@ func (x *Relay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relay.ProtoReflect.Descriptor instead.
 func (*Relay) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{23}
+	return file_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Relay) GetPeer() string {
@@ -1468,7 +1513,7 @@ type FromExecutor struct {
 
 func (x *FromExecutor) Reset() {
 	*x = FromExecutor{}
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1525,7 @@ func (x *FromExecutor) String() string {
 func (*FromExecutor) ProtoMessage() {}
 
 func (x *FromExecutor) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1538,7 @@ func (x *FromExecutor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromExecutor.ProtoReflect.Descriptor instead.
 func (*FromExecutor) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{24}
+	return file_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FromExecutor) GetBody() isFromExecutor_Body {
@@ -1591,7 +1636,7 @@ type Leaving struct {
 
 func (x *Leaving) Reset() {
 	*x = Leaving{}
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1603,7 +1648,7 @@ func (x *Leaving) String() string {
 func (*Leaving) ProtoMessage() {}
 
 func (x *Leaving) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1616,7 +1661,7 @@ func (x *Leaving) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leaving.ProtoReflect.Descriptor instead.
 func (*Leaving) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{25}
+	return file_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 // RunnerLog is what a runner has printed.
@@ -1632,7 +1677,7 @@ type RunnerLog struct {
 
 func (x *RunnerLog) Reset() {
 	*x = RunnerLog{}
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1689,7 @@ func (x *RunnerLog) String() string {
 func (*RunnerLog) ProtoMessage() {}
 
 func (x *RunnerLog) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +1702,7 @@ func (x *RunnerLog) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerLog.ProtoReflect.Descriptor instead.
 func (*RunnerLog) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{26}
+	return file_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RunnerLog) GetJob() string {
@@ -1689,7 +1734,7 @@ type LogsReply struct {
 
 func (x *LogsReply) Reset() {
 	*x = LogsReply{}
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1701,7 +1746,7 @@ func (x *LogsReply) String() string {
 func (*LogsReply) ProtoMessage() {}
 
 func (x *LogsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1714,7 +1759,7 @@ func (x *LogsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsReply.ProtoReflect.Descriptor instead.
 func (*LogsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{27}
+	return file_cluster_proto_rawDescGZIP(), []int{28}
 }
 
 type ForExecutor struct {
@@ -1736,7 +1781,7 @@ type ForExecutor struct {
 
 func (x *ForExecutor) Reset() {
 	*x = ForExecutor{}
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1748,7 +1793,7 @@ func (x *ForExecutor) String() string {
 func (*ForExecutor) ProtoMessage() {}
 
 func (x *ForExecutor) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1761,7 +1806,7 @@ func (x *ForExecutor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForExecutor.ProtoReflect.Descriptor instead.
 func (*ForExecutor) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{28}
+	return file_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ForExecutor) GetBody() isForExecutor_Body {
@@ -1907,7 +1952,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1919,7 +1964,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1932,7 +1977,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{29}
+	return file_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 type Renewal struct {
@@ -1943,7 +1988,7 @@ type Renewal struct {
 
 func (x *Renewal) Reset() {
 	*x = Renewal{}
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1955,7 +2000,7 @@ func (x *Renewal) String() string {
 func (*Renewal) ProtoMessage() {}
 
 func (x *Renewal) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1968,7 +2013,7 @@ func (x *Renewal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renewal.ProtoReflect.Descriptor instead.
 func (*Renewal) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{30}
+	return file_cluster_proto_rawDescGZIP(), []int{31}
 }
 
 type FromJob struct {
@@ -1989,7 +2034,7 @@ type FromJob struct {
 
 func (x *FromJob) Reset() {
 	*x = FromJob{}
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +2046,7 @@ func (x *FromJob) String() string {
 func (*FromJob) ProtoMessage() {}
 
 func (x *FromJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +2059,7 @@ func (x *FromJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromJob.ProtoReflect.Descriptor instead.
 func (*FromJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{31}
+	return file_cluster_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *FromJob) GetBody() isFromJob_Body {
@@ -2145,7 +2190,7 @@ type Trouble struct {
 
 func (x *Trouble) Reset() {
 	*x = Trouble{}
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2157,7 +2202,7 @@ func (x *Trouble) String() string {
 func (*Trouble) ProtoMessage() {}
 
 func (x *Trouble) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2170,7 +2215,7 @@ func (x *Trouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trouble.ProtoReflect.Descriptor instead.
 func (*Trouble) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{32}
+	return file_cluster_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Trouble) GetWhat() string {
@@ -2192,7 +2237,7 @@ type Exclusion struct {
 
 func (x *Exclusion) Reset() {
 	*x = Exclusion{}
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2204,7 +2249,7 @@ func (x *Exclusion) String() string {
 func (*Exclusion) ProtoMessage() {}
 
 func (x *Exclusion) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2217,7 +2262,7 @@ func (x *Exclusion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exclusion.ProtoReflect.Descriptor instead.
 func (*Exclusion) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{33}
+	return file_cluster_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Exclusion) GetExecutor() string {
@@ -2251,7 +2296,7 @@ type ForJob struct {
 
 func (x *ForJob) Reset() {
 	*x = ForJob{}
-	mi := &file_cluster_proto_msgTypes[34]
+	mi := &file_cluster_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2263,7 +2308,7 @@ func (x *ForJob) String() string {
 func (*ForJob) ProtoMessage() {}
 
 func (x *ForJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[34]
+	mi := &file_cluster_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2276,7 +2321,7 @@ func (x *ForJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForJob.ProtoReflect.Descriptor instead.
 func (*ForJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{34}
+	return file_cluster_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ForJob) GetBody() isForJob_Body {
@@ -2393,7 +2438,7 @@ type AskRunner struct {
 
 func (x *AskRunner) Reset() {
 	*x = AskRunner{}
-	mi := &file_cluster_proto_msgTypes[35]
+	mi := &file_cluster_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2405,7 +2450,7 @@ func (x *AskRunner) String() string {
 func (*AskRunner) ProtoMessage() {}
 
 func (x *AskRunner) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[35]
+	mi := &file_cluster_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2418,7 +2463,7 @@ func (x *AskRunner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRunner.ProtoReflect.Descriptor instead.
 func (*AskRunner) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{35}
+	return file_cluster_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AskRunner) GetJob() string {
@@ -2462,7 +2507,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_cluster_proto_msgTypes[36]
+	mi := &file_cluster_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2474,7 +2519,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[36]
+	mi := &file_cluster_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2487,7 +2532,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{36}
+	return file_cluster_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Commit) GetStep() uint64 {
@@ -2614,7 +2659,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_cluster_proto_msgTypes[37]
+	mi := &file_cluster_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2626,7 +2671,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[37]
+	mi := &file_cluster_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2639,7 +2684,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{37}
+	return file_cluster_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SubmitRequest) GetJob() string {
@@ -2706,7 +2751,7 @@ type UserProgram struct {
 
 func (x *UserProgram) Reset() {
 	*x = UserProgram{}
-	mi := &file_cluster_proto_msgTypes[38]
+	mi := &file_cluster_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2718,7 +2763,7 @@ func (x *UserProgram) String() string {
 func (*UserProgram) ProtoMessage() {}
 
 func (x *UserProgram) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[38]
+	mi := &file_cluster_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2731,7 +2776,7 @@ func (x *UserProgram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserProgram.ProtoReflect.Descriptor instead.
 func (*UserProgram) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{38}
+	return file_cluster_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *UserProgram) GetSigned() []byte {
@@ -2771,7 +2816,7 @@ type ProgramRequest struct {
 
 func (x *ProgramRequest) Reset() {
 	*x = ProgramRequest{}
-	mi := &file_cluster_proto_msgTypes[39]
+	mi := &file_cluster_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2783,7 +2828,7 @@ func (x *ProgramRequest) String() string {
 func (*ProgramRequest) ProtoMessage() {}
 
 func (x *ProgramRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[39]
+	mi := &file_cluster_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2796,7 +2841,7 @@ func (x *ProgramRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramRequest.ProtoReflect.Descriptor instead.
 func (*ProgramRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{39}
+	return file_cluster_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ProgramRequest) GetDigest() string {
@@ -2816,7 +2861,7 @@ type ProgramReply struct {
 
 func (x *ProgramReply) Reset() {
 	*x = ProgramReply{}
-	mi := &file_cluster_proto_msgTypes[40]
+	mi := &file_cluster_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2828,7 +2873,7 @@ func (x *ProgramReply) String() string {
 func (*ProgramReply) ProtoMessage() {}
 
 func (x *ProgramReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[40]
+	mi := &file_cluster_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2841,7 +2886,7 @@ func (x *ProgramReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramReply.ProtoReflect.Descriptor instead.
 func (*ProgramReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{40}
+	return file_cluster_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ProgramReply) GetKnown() bool {
@@ -2869,7 +2914,7 @@ type ProgramPart struct {
 
 func (x *ProgramPart) Reset() {
 	*x = ProgramPart{}
-	mi := &file_cluster_proto_msgTypes[41]
+	mi := &file_cluster_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2881,7 +2926,7 @@ func (x *ProgramPart) String() string {
 func (*ProgramPart) ProtoMessage() {}
 
 func (x *ProgramPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[41]
+	mi := &file_cluster_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2894,7 +2939,7 @@ func (x *ProgramPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramPart.ProtoReflect.Descriptor instead.
 func (*ProgramPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{41}
+	return file_cluster_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ProgramPart) GetDigest() string {
@@ -2919,7 +2964,7 @@ type UploadReply struct {
 
 func (x *UploadReply) Reset() {
 	*x = UploadReply{}
-	mi := &file_cluster_proto_msgTypes[42]
+	mi := &file_cluster_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2931,7 +2976,7 @@ func (x *UploadReply) String() string {
 func (*UploadReply) ProtoMessage() {}
 
 func (x *UploadReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[42]
+	mi := &file_cluster_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2944,7 +2989,7 @@ func (x *UploadReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadReply.ProtoReflect.Descriptor instead.
 func (*UploadReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{42}
+	return file_cluster_proto_rawDescGZIP(), []int{43}
 }
 
 type SubmitReply struct {
@@ -2956,7 +3001,7 @@ type SubmitReply struct {
 
 func (x *SubmitReply) Reset() {
 	*x = SubmitReply{}
-	mi := &file_cluster_proto_msgTypes[43]
+	mi := &file_cluster_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2968,7 +3013,7 @@ func (x *SubmitReply) String() string {
 func (*SubmitReply) ProtoMessage() {}
 
 func (x *SubmitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[43]
+	mi := &file_cluster_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2981,7 +3026,7 @@ func (x *SubmitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitReply.ProtoReflect.Descriptor instead.
 func (*SubmitReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{43}
+	return file_cluster_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SubmitReply) GetId() string {
@@ -3002,7 +3047,7 @@ type JobsRequest struct {
 
 func (x *JobsRequest) Reset() {
 	*x = JobsRequest{}
-	mi := &file_cluster_proto_msgTypes[44]
+	mi := &file_cluster_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3014,7 +3059,7 @@ func (x *JobsRequest) String() string {
 func (*JobsRequest) ProtoMessage() {}
 
 func (x *JobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[44]
+	mi := &file_cluster_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3027,7 +3072,7 @@ func (x *JobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsRequest.ProtoReflect.Descriptor instead.
 func (*JobsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{44}
+	return file_cluster_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *JobsRequest) GetId() string {
@@ -3053,7 +3098,7 @@ type JobsReply struct {
 
 func (x *JobsReply) Reset() {
 	*x = JobsReply{}
-	mi := &file_cluster_proto_msgTypes[45]
+	mi := &file_cluster_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3065,7 +3110,7 @@ func (x *JobsReply) String() string {
 func (*JobsReply) ProtoMessage() {}
 
 func (x *JobsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[45]
+	mi := &file_cluster_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3078,7 +3123,7 @@ func (x *JobsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsReply.ProtoReflect.Descriptor instead.
 func (*JobsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{45}
+	return file_cluster_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *JobsReply) GetJobs() []*JobInfo {
@@ -3115,7 +3160,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_cluster_proto_msgTypes[46]
+	mi := &file_cluster_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3127,7 +3172,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[46]
+	mi := &file_cluster_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3140,7 +3185,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{46}
+	return file_cluster_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *JobInfo) GetId() string {
@@ -3269,7 +3314,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_cluster_proto_msgTypes[47]
+	mi := &file_cluster_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3281,7 +3326,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[47]
+	mi := &file_cluster_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3294,7 +3339,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{47}
+	return file_cluster_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *WatchRequest) GetId() string {
@@ -3338,7 +3383,7 @@ type WatchReply struct {
 
 func (x *WatchReply) Reset() {
 	*x = WatchReply{}
-	mi := &file_cluster_proto_msgTypes[48]
+	mi := &file_cluster_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3350,7 +3395,7 @@ func (x *WatchReply) String() string {
 func (*WatchReply) ProtoMessage() {}
 
 func (x *WatchReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[48]
+	mi := &file_cluster_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3363,7 +3408,7 @@ func (x *WatchReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchReply.ProtoReflect.Descriptor instead.
 func (*WatchReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{48}
+	return file_cluster_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *WatchReply) GetLog() []byte {
@@ -3396,7 +3441,7 @@ type DownloadRequest struct {
 
 func (x *DownloadRequest) Reset() {
 	*x = DownloadRequest{}
-	mi := &file_cluster_proto_msgTypes[49]
+	mi := &file_cluster_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3408,7 +3453,7 @@ func (x *DownloadRequest) String() string {
 func (*DownloadRequest) ProtoMessage() {}
 
 func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[49]
+	mi := &file_cluster_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3421,7 +3466,7 @@ func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DownloadRequest.ProtoReflect.Descriptor instead.
 func (*DownloadRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{49}
+	return file_cluster_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DownloadRequest) GetId() string {
@@ -3441,7 +3486,7 @@ type FilePart struct {
 
 func (x *FilePart) Reset() {
 	*x = FilePart{}
-	mi := &file_cluster_proto_msgTypes[50]
+	mi := &file_cluster_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3453,7 +3498,7 @@ func (x *FilePart) String() string {
 func (*FilePart) ProtoMessage() {}
 
 func (x *FilePart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[50]
+	mi := &file_cluster_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3466,7 +3511,7 @@ func (x *FilePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilePart.ProtoReflect.Descriptor instead.
 func (*FilePart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{50}
+	return file_cluster_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *FilePart) GetPath() string {
@@ -3496,7 +3541,7 @@ type EndRequest struct {
 
 func (x *EndRequest) Reset() {
 	*x = EndRequest{}
-	mi := &file_cluster_proto_msgTypes[51]
+	mi := &file_cluster_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3508,7 +3553,7 @@ func (x *EndRequest) String() string {
 func (*EndRequest) ProtoMessage() {}
 
 func (x *EndRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[51]
+	mi := &file_cluster_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3521,7 +3566,7 @@ func (x *EndRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndRequest.ProtoReflect.Descriptor instead.
 func (*EndRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{51}
+	return file_cluster_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *EndRequest) GetJob() string {
@@ -3567,7 +3612,7 @@ type EndReply struct {
 
 func (x *EndReply) Reset() {
 	*x = EndReply{}
-	mi := &file_cluster_proto_msgTypes[52]
+	mi := &file_cluster_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3579,7 +3624,7 @@ func (x *EndReply) String() string {
 func (*EndReply) ProtoMessage() {}
 
 func (x *EndReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[52]
+	mi := &file_cluster_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3592,7 +3637,7 @@ func (x *EndReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReply.ProtoReflect.Descriptor instead.
 func (*EndReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{52}
+	return file_cluster_proto_rawDescGZIP(), []int{53}
 }
 
 type MadeFile struct {
@@ -3606,7 +3651,7 @@ type MadeFile struct {
 
 func (x *MadeFile) Reset() {
 	*x = MadeFile{}
-	mi := &file_cluster_proto_msgTypes[53]
+	mi := &file_cluster_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3618,7 +3663,7 @@ func (x *MadeFile) String() string {
 func (*MadeFile) ProtoMessage() {}
 
 func (x *MadeFile) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[53]
+	mi := &file_cluster_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3631,7 +3676,7 @@ func (x *MadeFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MadeFile.ProtoReflect.Descriptor instead.
 func (*MadeFile) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{53}
+	return file_cluster_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *MadeFile) GetPath() string {
@@ -3664,7 +3709,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_cluster_proto_msgTypes[54]
+	mi := &file_cluster_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3676,7 +3721,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[54]
+	mi := &file_cluster_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3689,7 +3734,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{54}
+	return file_cluster_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *CancelRequest) GetId() string {
@@ -3707,7 +3752,7 @@ type CancelReply struct {
 
 func (x *CancelReply) Reset() {
 	*x = CancelReply{}
-	mi := &file_cluster_proto_msgTypes[55]
+	mi := &file_cluster_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3719,7 +3764,7 @@ func (x *CancelReply) String() string {
 func (*CancelReply) ProtoMessage() {}
 
 func (x *CancelReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[55]
+	mi := &file_cluster_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3732,7 +3777,7 @@ func (x *CancelReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelReply.ProtoReflect.Descriptor instead.
 func (*CancelReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{55}
+	return file_cluster_proto_rawDescGZIP(), []int{56}
 }
 
 type ResumeRequest struct {
@@ -3744,7 +3789,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_cluster_proto_msgTypes[56]
+	mi := &file_cluster_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3756,7 +3801,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[56]
+	mi := &file_cluster_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3769,7 +3814,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{56}
+	return file_cluster_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ResumeRequest) GetId() string {
@@ -3787,7 +3832,7 @@ type ResumeReply struct {
 
 func (x *ResumeReply) Reset() {
 	*x = ResumeReply{}
-	mi := &file_cluster_proto_msgTypes[57]
+	mi := &file_cluster_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3799,7 +3844,7 @@ func (x *ResumeReply) String() string {
 func (*ResumeReply) ProtoMessage() {}
 
 func (x *ResumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[57]
+	mi := &file_cluster_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3812,7 +3857,7 @@ func (x *ResumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeReply.ProtoReflect.Descriptor instead.
 func (*ResumeReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{57}
+	return file_cluster_proto_rawDescGZIP(), []int{58}
 }
 
 // Keep says which of the jobs that have ended stay; a limit below zero is none.
@@ -3827,7 +3872,7 @@ type Keep struct {
 
 func (x *Keep) Reset() {
 	*x = Keep{}
-	mi := &file_cluster_proto_msgTypes[58]
+	mi := &file_cluster_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3839,7 +3884,7 @@ func (x *Keep) String() string {
 func (*Keep) ProtoMessage() {}
 
 func (x *Keep) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[58]
+	mi := &file_cluster_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3852,7 +3897,7 @@ func (x *Keep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Keep.ProtoReflect.Descriptor instead.
 func (*Keep) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{58}
+	return file_cluster_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Keep) GetCount() int64 {
@@ -3886,7 +3931,7 @@ type PruneRequest struct {
 
 func (x *PruneRequest) Reset() {
 	*x = PruneRequest{}
-	mi := &file_cluster_proto_msgTypes[59]
+	mi := &file_cluster_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3898,7 +3943,7 @@ func (x *PruneRequest) String() string {
 func (*PruneRequest) ProtoMessage() {}
 
 func (x *PruneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[59]
+	mi := &file_cluster_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3911,7 +3956,7 @@ func (x *PruneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneRequest.ProtoReflect.Descriptor instead.
 func (*PruneRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{59}
+	return file_cluster_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *PruneRequest) GetKeep() *Keep {
@@ -3932,7 +3977,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_cluster_proto_msgTypes[60]
+	mi := &file_cluster_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3944,7 +3989,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[60]
+	mi := &file_cluster_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3957,7 +4002,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{60}
+	return file_cluster_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *InspectRequest) GetId() string {
@@ -3990,7 +4035,7 @@ type Inspection struct {
 
 func (x *Inspection) Reset() {
 	*x = Inspection{}
-	mi := &file_cluster_proto_msgTypes[61]
+	mi := &file_cluster_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4002,7 +4047,7 @@ func (x *Inspection) String() string {
 func (*Inspection) ProtoMessage() {}
 
 func (x *Inspection) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[61]
+	mi := &file_cluster_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4015,7 +4060,7 @@ func (x *Inspection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inspection.ProtoReflect.Descriptor instead.
 func (*Inspection) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{61}
+	return file_cluster_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Inspection) GetTicket() string {
@@ -4054,7 +4099,7 @@ type InspectedReply struct {
 
 func (x *InspectedReply) Reset() {
 	*x = InspectedReply{}
-	mi := &file_cluster_proto_msgTypes[62]
+	mi := &file_cluster_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +4111,7 @@ func (x *InspectedReply) String() string {
 func (*InspectedReply) ProtoMessage() {}
 
 func (x *InspectedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[62]
+	mi := &file_cluster_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +4124,7 @@ func (x *InspectedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectedReply.ProtoReflect.Descriptor instead.
 func (*InspectedReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{62}
+	return file_cluster_proto_rawDescGZIP(), []int{63}
 }
 
 type RemoveRequest struct {
@@ -4091,7 +4136,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_cluster_proto_msgTypes[63]
+	mi := &file_cluster_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4103,7 +4148,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[63]
+	mi := &file_cluster_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4116,7 +4161,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{63}
+	return file_cluster_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -4137,7 +4182,7 @@ type PruneReply struct {
 
 func (x *PruneReply) Reset() {
 	*x = PruneReply{}
-	mi := &file_cluster_proto_msgTypes[64]
+	mi := &file_cluster_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4149,7 +4194,7 @@ func (x *PruneReply) String() string {
 func (*PruneReply) ProtoMessage() {}
 
 func (x *PruneReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[64]
+	mi := &file_cluster_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4162,7 +4207,7 @@ func (x *PruneReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneReply.ProtoReflect.Descriptor instead.
 func (*PruneReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{64}
+	return file_cluster_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *PruneReply) GetJobs() []string {
@@ -4187,7 +4232,7 @@ type ExecutorsRequest struct {
 
 func (x *ExecutorsRequest) Reset() {
 	*x = ExecutorsRequest{}
-	mi := &file_cluster_proto_msgTypes[65]
+	mi := &file_cluster_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4199,7 +4244,7 @@ func (x *ExecutorsRequest) String() string {
 func (*ExecutorsRequest) ProtoMessage() {}
 
 func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[65]
+	mi := &file_cluster_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4212,7 +4257,7 @@ func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsRequest.ProtoReflect.Descriptor instead.
 func (*ExecutorsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{65}
+	return file_cluster_proto_rawDescGZIP(), []int{66}
 }
 
 type ExecutorsReply struct {
@@ -4224,7 +4269,7 @@ type ExecutorsReply struct {
 
 func (x *ExecutorsReply) Reset() {
 	*x = ExecutorsReply{}
-	mi := &file_cluster_proto_msgTypes[66]
+	mi := &file_cluster_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4236,7 +4281,7 @@ func (x *ExecutorsReply) String() string {
 func (*ExecutorsReply) ProtoMessage() {}
 
 func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[66]
+	mi := &file_cluster_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4249,7 +4294,7 @@ func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsReply.ProtoReflect.Descriptor instead.
 func (*ExecutorsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{66}
+	return file_cluster_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ExecutorsReply) GetExecutors() []*ExecutorInfo {
@@ -4279,7 +4324,7 @@ type ExecutorInfo struct {
 
 func (x *ExecutorInfo) Reset() {
 	*x = ExecutorInfo{}
-	mi := &file_cluster_proto_msgTypes[67]
+	mi := &file_cluster_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4291,7 +4336,7 @@ func (x *ExecutorInfo) String() string {
 func (*ExecutorInfo) ProtoMessage() {}
 
 func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[67]
+	mi := &file_cluster_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4304,7 +4349,7 @@ func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorInfo.ProtoReflect.Descriptor instead.
 func (*ExecutorInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{67}
+	return file_cluster_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ExecutorInfo) GetName() string {
@@ -4393,7 +4438,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_cluster_proto_msgTypes[68]
+	mi := &file_cluster_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4405,7 +4450,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[68]
+	mi := &file_cluster_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4418,7 +4463,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{68}
+	return file_cluster_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -4436,7 +4481,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_cluster_proto_msgTypes[69]
+	mi := &file_cluster_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4448,7 +4493,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[69]
+	mi := &file_cluster_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4461,7 +4506,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{69}
+	return file_cluster_proto_rawDescGZIP(), []int{70}
 }
 
 type BlockRequest struct {
@@ -4485,7 +4530,7 @@ type BlockRequest struct {
 
 func (x *BlockRequest) Reset() {
 	*x = BlockRequest{}
-	mi := &file_cluster_proto_msgTypes[70]
+	mi := &file_cluster_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4497,7 +4542,7 @@ func (x *BlockRequest) String() string {
 func (*BlockRequest) ProtoMessage() {}
 
 func (x *BlockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[70]
+	mi := &file_cluster_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4510,7 +4555,7 @@ func (x *BlockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRequest.ProtoReflect.Descriptor instead.
 func (*BlockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{70}
+	return file_cluster_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *BlockRequest) GetNode() uint32 {
@@ -4584,7 +4629,7 @@ type GiveReply struct {
 
 func (x *GiveReply) Reset() {
 	*x = GiveReply{}
-	mi := &file_cluster_proto_msgTypes[71]
+	mi := &file_cluster_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4596,7 +4641,7 @@ func (x *GiveReply) String() string {
 func (*GiveReply) ProtoMessage() {}
 
 func (x *GiveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[71]
+	mi := &file_cluster_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4609,7 +4654,7 @@ func (x *GiveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveReply.ProtoReflect.Descriptor instead.
 func (*GiveReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{71}
+	return file_cluster_proto_rawDescGZIP(), []int{72}
 }
 
 // BlockPart comes first; after it come raw pieces, as the raw codec has them.
@@ -4627,7 +4672,7 @@ type BlockPart struct {
 
 func (x *BlockPart) Reset() {
 	*x = BlockPart{}
-	mi := &file_cluster_proto_msgTypes[72]
+	mi := &file_cluster_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4639,7 +4684,7 @@ func (x *BlockPart) String() string {
 func (*BlockPart) ProtoMessage() {}
 
 func (x *BlockPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[72]
+	mi := &file_cluster_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4652,7 +4697,7 @@ func (x *BlockPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockPart.ProtoReflect.Descriptor instead.
 func (*BlockPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{72}
+	return file_cluster_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *BlockPart) GetMeta() []byte {
@@ -4691,7 +4736,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_cluster_proto_msgTypes[73]
+	mi := &file_cluster_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4703,7 +4748,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[73]
+	mi := &file_cluster_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4716,7 +4761,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{73}
+	return file_cluster_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *JoinRequest) GetSecret() string {
@@ -4750,7 +4795,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_cluster_proto_msgTypes[74]
+	mi := &file_cluster_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4762,7 +4807,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[74]
+	mi := &file_cluster_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4775,7 +4820,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{74}
+	return file_cluster_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *RenewRequest) GetRequest() []byte {
@@ -4799,7 +4844,7 @@ type Certified struct {
 
 func (x *Certified) Reset() {
 	*x = Certified{}
-	mi := &file_cluster_proto_msgTypes[75]
+	mi := &file_cluster_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4811,7 +4856,7 @@ func (x *Certified) String() string {
 func (*Certified) ProtoMessage() {}
 
 func (x *Certified) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[75]
+	mi := &file_cluster_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4824,7 +4869,7 @@ func (x *Certified) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certified.ProtoReflect.Descriptor instead.
 func (*Certified) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{75}
+	return file_cluster_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Certified) GetChain() []byte {
@@ -4864,7 +4909,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_cluster_proto_msgTypes[76]
+	mi := &file_cluster_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4876,7 +4921,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[76]
+	mi := &file_cluster_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4889,7 +4934,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{76}
+	return file_cluster_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *CreateTokenRequest) GetRole() string {
@@ -4937,7 +4982,7 @@ type CreateTokenReply struct {
 
 func (x *CreateTokenReply) Reset() {
 	*x = CreateTokenReply{}
-	mi := &file_cluster_proto_msgTypes[77]
+	mi := &file_cluster_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4949,7 +4994,7 @@ func (x *CreateTokenReply) String() string {
 func (*CreateTokenReply) ProtoMessage() {}
 
 func (x *CreateTokenReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[77]
+	mi := &file_cluster_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4962,7 +5007,7 @@ func (x *CreateTokenReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenReply.ProtoReflect.Descriptor instead.
 func (*CreateTokenReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{77}
+	return file_cluster_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *CreateTokenReply) GetId() string {
@@ -4987,7 +5032,7 @@ type TokensRequest struct {
 
 func (x *TokensRequest) Reset() {
 	*x = TokensRequest{}
-	mi := &file_cluster_proto_msgTypes[78]
+	mi := &file_cluster_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4999,7 +5044,7 @@ func (x *TokensRequest) String() string {
 func (*TokensRequest) ProtoMessage() {}
 
 func (x *TokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[78]
+	mi := &file_cluster_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5012,7 +5057,7 @@ func (x *TokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokensRequest.ProtoReflect.Descriptor instead.
 func (*TokensRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{78}
+	return file_cluster_proto_rawDescGZIP(), []int{79}
 }
 
 type TokensReply struct {
@@ -5024,7 +5069,7 @@ type TokensReply struct {
 
 func (x *TokensReply) Reset() {
 	*x = TokensReply{}
-	mi := &file_cluster_proto_msgTypes[79]
+	mi := &file_cluster_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5036,7 +5081,7 @@ func (x *TokensReply) String() string {
 func (*TokensReply) ProtoMessage() {}
 
 func (x *TokensReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[79]
+	mi := &file_cluster_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5049,7 +5094,7 @@ func (x *TokensReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokensReply.ProtoReflect.Descriptor instead.
 func (*TokensReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{79}
+	return file_cluster_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *TokensReply) GetTokens() []*TokenInfo {
@@ -5076,7 +5121,7 @@ type TokenInfo struct {
 
 func (x *TokenInfo) Reset() {
 	*x = TokenInfo{}
-	mi := &file_cluster_proto_msgTypes[80]
+	mi := &file_cluster_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5088,7 +5133,7 @@ func (x *TokenInfo) String() string {
 func (*TokenInfo) ProtoMessage() {}
 
 func (x *TokenInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[80]
+	mi := &file_cluster_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5101,7 +5146,7 @@ func (x *TokenInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenInfo.ProtoReflect.Descriptor instead.
 func (*TokenInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{80}
+	return file_cluster_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *TokenInfo) GetId() string {
@@ -5162,7 +5207,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_cluster_proto_msgTypes[81]
+	mi := &file_cluster_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5174,7 +5219,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[81]
+	mi := &file_cluster_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5187,7 +5232,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{81}
+	return file_cluster_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *RevokeTokenRequest) GetId() string {
@@ -5205,7 +5250,7 @@ type RevokeTokenReply struct {
 
 func (x *RevokeTokenReply) Reset() {
 	*x = RevokeTokenReply{}
-	mi := &file_cluster_proto_msgTypes[82]
+	mi := &file_cluster_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5217,7 +5262,7 @@ func (x *RevokeTokenReply) String() string {
 func (*RevokeTokenReply) ProtoMessage() {}
 
 func (x *RevokeTokenReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[82]
+	mi := &file_cluster_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5230,7 +5275,7 @@ func (x *RevokeTokenReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenReply.ProtoReflect.Descriptor instead.
 func (*RevokeTokenReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{82}
+	return file_cluster_proto_rawDescGZIP(), []int{83}
 }
 
 type CertificatesRequest struct {
@@ -5241,7 +5286,7 @@ type CertificatesRequest struct {
 
 func (x *CertificatesRequest) Reset() {
 	*x = CertificatesRequest{}
-	mi := &file_cluster_proto_msgTypes[83]
+	mi := &file_cluster_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5253,7 +5298,7 @@ func (x *CertificatesRequest) String() string {
 func (*CertificatesRequest) ProtoMessage() {}
 
 func (x *CertificatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[83]
+	mi := &file_cluster_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5266,7 +5311,7 @@ func (x *CertificatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificatesRequest.ProtoReflect.Descriptor instead.
 func (*CertificatesRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{83}
+	return file_cluster_proto_rawDescGZIP(), []int{84}
 }
 
 type CertificatesReply struct {
@@ -5278,7 +5323,7 @@ type CertificatesReply struct {
 
 func (x *CertificatesReply) Reset() {
 	*x = CertificatesReply{}
-	mi := &file_cluster_proto_msgTypes[84]
+	mi := &file_cluster_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5290,7 +5335,7 @@ func (x *CertificatesReply) String() string {
 func (*CertificatesReply) ProtoMessage() {}
 
 func (x *CertificatesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[84]
+	mi := &file_cluster_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5303,7 +5348,7 @@ func (x *CertificatesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificatesReply.ProtoReflect.Descriptor instead.
 func (*CertificatesReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{84}
+	return file_cluster_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *CertificatesReply) GetCertificates() []*CertificateInfo {
@@ -5328,7 +5373,7 @@ type CertificateInfo struct {
 
 func (x *CertificateInfo) Reset() {
 	*x = CertificateInfo{}
-	mi := &file_cluster_proto_msgTypes[85]
+	mi := &file_cluster_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5340,7 +5385,7 @@ func (x *CertificateInfo) String() string {
 func (*CertificateInfo) ProtoMessage() {}
 
 func (x *CertificateInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[85]
+	mi := &file_cluster_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5353,7 +5398,7 @@ func (x *CertificateInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateInfo.ProtoReflect.Descriptor instead.
 func (*CertificateInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{85}
+	return file_cluster_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *CertificateInfo) GetSerial() string {
@@ -5401,7 +5446,7 @@ type RevokeCertificateRequest struct {
 
 func (x *RevokeCertificateRequest) Reset() {
 	*x = RevokeCertificateRequest{}
-	mi := &file_cluster_proto_msgTypes[86]
+	mi := &file_cluster_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5413,7 +5458,7 @@ func (x *RevokeCertificateRequest) String() string {
 func (*RevokeCertificateRequest) ProtoMessage() {}
 
 func (x *RevokeCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[86]
+	mi := &file_cluster_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5426,7 +5471,7 @@ func (x *RevokeCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeCertificateRequest.ProtoReflect.Descriptor instead.
 func (*RevokeCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{86}
+	return file_cluster_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *RevokeCertificateRequest) GetWhich() string {
@@ -5445,7 +5490,7 @@ type RevokeCertificateReply struct {
 
 func (x *RevokeCertificateReply) Reset() {
 	*x = RevokeCertificateReply{}
-	mi := &file_cluster_proto_msgTypes[87]
+	mi := &file_cluster_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5457,7 +5502,7 @@ func (x *RevokeCertificateReply) String() string {
 func (*RevokeCertificateReply) ProtoMessage() {}
 
 func (x *RevokeCertificateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[87]
+	mi := &file_cluster_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5470,7 +5515,7 @@ func (x *RevokeCertificateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeCertificateReply.ProtoReflect.Descriptor instead.
 func (*RevokeCertificateReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{87}
+	return file_cluster_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *RevokeCertificateReply) GetRevoked() []*CertificateInfo {
@@ -5492,7 +5537,7 @@ type ChangeAuthorityRequest struct {
 
 func (x *ChangeAuthorityRequest) Reset() {
 	*x = ChangeAuthorityRequest{}
-	mi := &file_cluster_proto_msgTypes[88]
+	mi := &file_cluster_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5504,7 +5549,7 @@ func (x *ChangeAuthorityRequest) String() string {
 func (*ChangeAuthorityRequest) ProtoMessage() {}
 
 func (x *ChangeAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[88]
+	mi := &file_cluster_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5517,7 +5562,7 @@ func (x *ChangeAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*ChangeAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{88}
+	return file_cluster_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ChangeAuthorityRequest) GetRetire() bool {
@@ -5544,7 +5589,7 @@ type ChangeAuthorityReply struct {
 
 func (x *ChangeAuthorityReply) Reset() {
 	*x = ChangeAuthorityReply{}
-	mi := &file_cluster_proto_msgTypes[89]
+	mi := &file_cluster_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5556,7 +5601,7 @@ func (x *ChangeAuthorityReply) String() string {
 func (*ChangeAuthorityReply) ProtoMessage() {}
 
 func (x *ChangeAuthorityReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[89]
+	mi := &file_cluster_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5569,7 +5614,7 @@ func (x *ChangeAuthorityReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAuthorityReply.ProtoReflect.Descriptor instead.
 func (*ChangeAuthorityReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{89}
+	return file_cluster_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ChangeAuthorityReply) GetAuthorities() []string {
@@ -5602,7 +5647,9 @@ const file_cluster_proto_rawDesc = "" +
 	"\x04anew\x18\x02 \x01(\bR\x04anew\"\f\n" +
 	"\n" +
 	"EnrolReply\"\x11\n" +
-	"\x0fSnapshotRequest\"v\n" +
+	"\x0fSnapshotRequest\"\"\n" +
+	"\x0eSupportRequest\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"v\n" +
 	"\fReadsRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12\x16\n" +
 	"\x06serial\x18\x02 \x01(\tR\x06serial\x12\x12\n" +
@@ -5945,7 +5992,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06retire\x18\x01 \x01(\bR\x06retire\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\"8\n" +
 	"\x14ChangeAuthorityReply\x12 \n" +
-	"\vauthorities\x18\x01 \x03(\tR\vauthorities2\xf7\x10\n" +
+	"\vauthorities\x18\x01 \x03(\tR\vauthorities2\xb8\x11\n" +
 	"\aCluster\x12@\n" +
 	"\x05Serve\x12\x19.volley.wire.FromExecutor\x1a\x18.volley.wire.ForExecutor(\x010\x01\x128\n" +
 	"\x04Logs\x12\x16.volley.wire.RunnerLog\x1a\x16.volley.wire.LogsReply(\x01\x125\n" +
@@ -5963,7 +6010,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\x05Prune\x12\x19.volley.wire.PruneRequest\x1a\x17.volley.wire.PruneReply\x12=\n" +
 	"\x06Remove\x12\x1a.volley.wire.RemoveRequest\x1a\x17.volley.wire.PruneReply\x12A\n" +
 	"\aInspect\x12\x1b.volley.wire.InspectRequest\x1a\x17.volley.wire.Inspection0\x01\x12A\n" +
-	"\tInspected\x12\x17.volley.wire.Inspection\x1a\x1b.volley.wire.InspectedReply\x12G\n" +
+	"\tInspected\x12\x17.volley.wire.Inspection\x1a\x1b.volley.wire.InspectedReply\x12?\n" +
+	"\aSupport\x12\x1b.volley.wire.SupportRequest\x1a\x15.volley.wire.FilePart0\x01\x12G\n" +
 	"\tExecutors\x12\x1d.volley.wire.ExecutorsRequest\x1a\x1b.volley.wire.ExecutorsReply\x12;\n" +
 	"\x05Drain\x12\x19.volley.wire.DrainRequest\x1a\x17.volley.wire.DrainReply\x128\n" +
 	"\x04Join\x12\x18.volley.wire.JoinRequest\x1a\x16.volley.wire.Certified\x12;\n" +
@@ -6002,7 +6050,7 @@ func file_cluster_proto_rawDescGZIP() []byte {
 	return file_cluster_proto_rawDescData
 }
 
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 92)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 93)
 var file_cluster_proto_goTypes = []any{
 	(*DriversRequest)(nil),           // 0: volley.wire.DriversRequest
 	(*DriversReply)(nil),             // 1: volley.wire.DriversReply
@@ -6012,215 +6060,218 @@ var file_cluster_proto_goTypes = []any{
 	(*EnrolRequest)(nil),             // 5: volley.wire.EnrolRequest
 	(*EnrolReply)(nil),               // 6: volley.wire.EnrolReply
 	(*SnapshotRequest)(nil),          // 7: volley.wire.SnapshotRequest
-	(*ReadsRequest)(nil),             // 8: volley.wire.ReadsRequest
-	(*ReadsReply)(nil),               // 9: volley.wire.ReadsReply
-	(*Authorities)(nil),              // 10: volley.wire.Authorities
-	(*HaveRequest)(nil),              // 11: volley.wire.HaveRequest
-	(*HaveReply)(nil),                // 12: volley.wire.HaveReply
-	(*HadFile)(nil),                  // 13: volley.wire.HadFile
-	(*FileChange)(nil),               // 14: volley.wire.FileChange
-	(*KeepReply)(nil),                // 15: volley.wire.KeepReply
-	(*BringRequest)(nil),             // 16: volley.wire.BringRequest
-	(*Hello)(nil),                    // 17: volley.wire.Hello
-	(*Welcome)(nil),                  // 18: volley.wire.Welcome
-	(*JobLease)(nil),                 // 19: volley.wire.JobLease
-	(*Beat)(nil),                     // 20: volley.wire.Beat
-	(*OpenJob)(nil),                  // 21: volley.wire.OpenJob
-	(*CloseJob)(nil),                 // 22: volley.wire.CloseJob
-	(*Relay)(nil),                    // 23: volley.wire.Relay
-	(*FromExecutor)(nil),             // 24: volley.wire.FromExecutor
-	(*Leaving)(nil),                  // 25: volley.wire.Leaving
-	(*RunnerLog)(nil),                // 26: volley.wire.RunnerLog
-	(*LogsReply)(nil),                // 27: volley.wire.LogsReply
-	(*ForExecutor)(nil),              // 28: volley.wire.ForExecutor
-	(*Goodbye)(nil),                  // 29: volley.wire.Goodbye
-	(*Renewal)(nil),                  // 30: volley.wire.Renewal
-	(*FromJob)(nil),                  // 31: volley.wire.FromJob
-	(*Trouble)(nil),                  // 32: volley.wire.Trouble
-	(*Exclusion)(nil),                // 33: volley.wire.Exclusion
-	(*ForJob)(nil),                   // 34: volley.wire.ForJob
-	(*AskRunner)(nil),                // 35: volley.wire.AskRunner
-	(*Commit)(nil),                   // 36: volley.wire.Commit
-	(*SubmitRequest)(nil),            // 37: volley.wire.SubmitRequest
-	(*UserProgram)(nil),              // 38: volley.wire.UserProgram
-	(*ProgramRequest)(nil),           // 39: volley.wire.ProgramRequest
-	(*ProgramReply)(nil),             // 40: volley.wire.ProgramReply
-	(*ProgramPart)(nil),              // 41: volley.wire.ProgramPart
-	(*UploadReply)(nil),              // 42: volley.wire.UploadReply
-	(*SubmitReply)(nil),              // 43: volley.wire.SubmitReply
-	(*JobsRequest)(nil),              // 44: volley.wire.JobsRequest
-	(*JobsReply)(nil),                // 45: volley.wire.JobsReply
-	(*JobInfo)(nil),                  // 46: volley.wire.JobInfo
-	(*WatchRequest)(nil),             // 47: volley.wire.WatchRequest
-	(*WatchReply)(nil),               // 48: volley.wire.WatchReply
-	(*DownloadRequest)(nil),          // 49: volley.wire.DownloadRequest
-	(*FilePart)(nil),                 // 50: volley.wire.FilePart
-	(*EndRequest)(nil),               // 51: volley.wire.EndRequest
-	(*EndReply)(nil),                 // 52: volley.wire.EndReply
-	(*MadeFile)(nil),                 // 53: volley.wire.MadeFile
-	(*CancelRequest)(nil),            // 54: volley.wire.CancelRequest
-	(*CancelReply)(nil),              // 55: volley.wire.CancelReply
-	(*ResumeRequest)(nil),            // 56: volley.wire.ResumeRequest
-	(*ResumeReply)(nil),              // 57: volley.wire.ResumeReply
-	(*Keep)(nil),                     // 58: volley.wire.Keep
-	(*PruneRequest)(nil),             // 59: volley.wire.PruneRequest
-	(*InspectRequest)(nil),           // 60: volley.wire.InspectRequest
-	(*Inspection)(nil),               // 61: volley.wire.Inspection
-	(*InspectedReply)(nil),           // 62: volley.wire.InspectedReply
-	(*RemoveRequest)(nil),            // 63: volley.wire.RemoveRequest
-	(*PruneReply)(nil),               // 64: volley.wire.PruneReply
-	(*ExecutorsRequest)(nil),         // 65: volley.wire.ExecutorsRequest
-	(*ExecutorsReply)(nil),           // 66: volley.wire.ExecutorsReply
-	(*ExecutorInfo)(nil),             // 67: volley.wire.ExecutorInfo
-	(*DrainRequest)(nil),             // 68: volley.wire.DrainRequest
-	(*DrainReply)(nil),               // 69: volley.wire.DrainReply
-	(*BlockRequest)(nil),             // 70: volley.wire.BlockRequest
-	(*GiveReply)(nil),                // 71: volley.wire.GiveReply
-	(*BlockPart)(nil),                // 72: volley.wire.BlockPart
-	(*JoinRequest)(nil),              // 73: volley.wire.JoinRequest
-	(*RenewRequest)(nil),             // 74: volley.wire.RenewRequest
-	(*Certified)(nil),                // 75: volley.wire.Certified
-	(*CreateTokenRequest)(nil),       // 76: volley.wire.CreateTokenRequest
-	(*CreateTokenReply)(nil),         // 77: volley.wire.CreateTokenReply
-	(*TokensRequest)(nil),            // 78: volley.wire.TokensRequest
-	(*TokensReply)(nil),              // 79: volley.wire.TokensReply
-	(*TokenInfo)(nil),                // 80: volley.wire.TokenInfo
-	(*RevokeTokenRequest)(nil),       // 81: volley.wire.RevokeTokenRequest
-	(*RevokeTokenReply)(nil),         // 82: volley.wire.RevokeTokenReply
-	(*CertificatesRequest)(nil),      // 83: volley.wire.CertificatesRequest
-	(*CertificatesReply)(nil),        // 84: volley.wire.CertificatesReply
-	(*CertificateInfo)(nil),          // 85: volley.wire.CertificateInfo
-	(*RevokeCertificateRequest)(nil), // 86: volley.wire.RevokeCertificateRequest
-	(*RevokeCertificateReply)(nil),   // 87: volley.wire.RevokeCertificateReply
-	(*ChangeAuthorityRequest)(nil),   // 88: volley.wire.ChangeAuthorityRequest
-	(*ChangeAuthorityReply)(nil),     // 89: volley.wire.ChangeAuthorityReply
-	nil,                              // 90: volley.wire.Hello.LabelsEntry
-	nil,                              // 91: volley.wire.ExecutorInfo.LabelsEntry
-	(*Ask)(nil),                      // 92: volley.wire.Ask
+	(*SupportRequest)(nil),           // 8: volley.wire.SupportRequest
+	(*ReadsRequest)(nil),             // 9: volley.wire.ReadsRequest
+	(*ReadsReply)(nil),               // 10: volley.wire.ReadsReply
+	(*Authorities)(nil),              // 11: volley.wire.Authorities
+	(*HaveRequest)(nil),              // 12: volley.wire.HaveRequest
+	(*HaveReply)(nil),                // 13: volley.wire.HaveReply
+	(*HadFile)(nil),                  // 14: volley.wire.HadFile
+	(*FileChange)(nil),               // 15: volley.wire.FileChange
+	(*KeepReply)(nil),                // 16: volley.wire.KeepReply
+	(*BringRequest)(nil),             // 17: volley.wire.BringRequest
+	(*Hello)(nil),                    // 18: volley.wire.Hello
+	(*Welcome)(nil),                  // 19: volley.wire.Welcome
+	(*JobLease)(nil),                 // 20: volley.wire.JobLease
+	(*Beat)(nil),                     // 21: volley.wire.Beat
+	(*OpenJob)(nil),                  // 22: volley.wire.OpenJob
+	(*CloseJob)(nil),                 // 23: volley.wire.CloseJob
+	(*Relay)(nil),                    // 24: volley.wire.Relay
+	(*FromExecutor)(nil),             // 25: volley.wire.FromExecutor
+	(*Leaving)(nil),                  // 26: volley.wire.Leaving
+	(*RunnerLog)(nil),                // 27: volley.wire.RunnerLog
+	(*LogsReply)(nil),                // 28: volley.wire.LogsReply
+	(*ForExecutor)(nil),              // 29: volley.wire.ForExecutor
+	(*Goodbye)(nil),                  // 30: volley.wire.Goodbye
+	(*Renewal)(nil),                  // 31: volley.wire.Renewal
+	(*FromJob)(nil),                  // 32: volley.wire.FromJob
+	(*Trouble)(nil),                  // 33: volley.wire.Trouble
+	(*Exclusion)(nil),                // 34: volley.wire.Exclusion
+	(*ForJob)(nil),                   // 35: volley.wire.ForJob
+	(*AskRunner)(nil),                // 36: volley.wire.AskRunner
+	(*Commit)(nil),                   // 37: volley.wire.Commit
+	(*SubmitRequest)(nil),            // 38: volley.wire.SubmitRequest
+	(*UserProgram)(nil),              // 39: volley.wire.UserProgram
+	(*ProgramRequest)(nil),           // 40: volley.wire.ProgramRequest
+	(*ProgramReply)(nil),             // 41: volley.wire.ProgramReply
+	(*ProgramPart)(nil),              // 42: volley.wire.ProgramPart
+	(*UploadReply)(nil),              // 43: volley.wire.UploadReply
+	(*SubmitReply)(nil),              // 44: volley.wire.SubmitReply
+	(*JobsRequest)(nil),              // 45: volley.wire.JobsRequest
+	(*JobsReply)(nil),                // 46: volley.wire.JobsReply
+	(*JobInfo)(nil),                  // 47: volley.wire.JobInfo
+	(*WatchRequest)(nil),             // 48: volley.wire.WatchRequest
+	(*WatchReply)(nil),               // 49: volley.wire.WatchReply
+	(*DownloadRequest)(nil),          // 50: volley.wire.DownloadRequest
+	(*FilePart)(nil),                 // 51: volley.wire.FilePart
+	(*EndRequest)(nil),               // 52: volley.wire.EndRequest
+	(*EndReply)(nil),                 // 53: volley.wire.EndReply
+	(*MadeFile)(nil),                 // 54: volley.wire.MadeFile
+	(*CancelRequest)(nil),            // 55: volley.wire.CancelRequest
+	(*CancelReply)(nil),              // 56: volley.wire.CancelReply
+	(*ResumeRequest)(nil),            // 57: volley.wire.ResumeRequest
+	(*ResumeReply)(nil),              // 58: volley.wire.ResumeReply
+	(*Keep)(nil),                     // 59: volley.wire.Keep
+	(*PruneRequest)(nil),             // 60: volley.wire.PruneRequest
+	(*InspectRequest)(nil),           // 61: volley.wire.InspectRequest
+	(*Inspection)(nil),               // 62: volley.wire.Inspection
+	(*InspectedReply)(nil),           // 63: volley.wire.InspectedReply
+	(*RemoveRequest)(nil),            // 64: volley.wire.RemoveRequest
+	(*PruneReply)(nil),               // 65: volley.wire.PruneReply
+	(*ExecutorsRequest)(nil),         // 66: volley.wire.ExecutorsRequest
+	(*ExecutorsReply)(nil),           // 67: volley.wire.ExecutorsReply
+	(*ExecutorInfo)(nil),             // 68: volley.wire.ExecutorInfo
+	(*DrainRequest)(nil),             // 69: volley.wire.DrainRequest
+	(*DrainReply)(nil),               // 70: volley.wire.DrainReply
+	(*BlockRequest)(nil),             // 71: volley.wire.BlockRequest
+	(*GiveReply)(nil),                // 72: volley.wire.GiveReply
+	(*BlockPart)(nil),                // 73: volley.wire.BlockPart
+	(*JoinRequest)(nil),              // 74: volley.wire.JoinRequest
+	(*RenewRequest)(nil),             // 75: volley.wire.RenewRequest
+	(*Certified)(nil),                // 76: volley.wire.Certified
+	(*CreateTokenRequest)(nil),       // 77: volley.wire.CreateTokenRequest
+	(*CreateTokenReply)(nil),         // 78: volley.wire.CreateTokenReply
+	(*TokensRequest)(nil),            // 79: volley.wire.TokensRequest
+	(*TokensReply)(nil),              // 80: volley.wire.TokensReply
+	(*TokenInfo)(nil),                // 81: volley.wire.TokenInfo
+	(*RevokeTokenRequest)(nil),       // 82: volley.wire.RevokeTokenRequest
+	(*RevokeTokenReply)(nil),         // 83: volley.wire.RevokeTokenReply
+	(*CertificatesRequest)(nil),      // 84: volley.wire.CertificatesRequest
+	(*CertificatesReply)(nil),        // 85: volley.wire.CertificatesReply
+	(*CertificateInfo)(nil),          // 86: volley.wire.CertificateInfo
+	(*RevokeCertificateRequest)(nil), // 87: volley.wire.RevokeCertificateRequest
+	(*RevokeCertificateReply)(nil),   // 88: volley.wire.RevokeCertificateReply
+	(*ChangeAuthorityRequest)(nil),   // 89: volley.wire.ChangeAuthorityRequest
+	(*ChangeAuthorityReply)(nil),     // 90: volley.wire.ChangeAuthorityReply
+	nil,                              // 91: volley.wire.Hello.LabelsEntry
+	nil,                              // 92: volley.wire.ExecutorInfo.LabelsEntry
+	(*Ask)(nil),                      // 93: volley.wire.Ask
 }
 var file_cluster_proto_depIdxs = []int32{
 	2,  // 0: volley.wire.DriversReply.drivers:type_name -> volley.wire.DriverInfo
-	13, // 1: volley.wire.HaveReply.files:type_name -> volley.wire.HadFile
-	90, // 2: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
-	38, // 3: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
-	17, // 4: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
-	20, // 5: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
-	23, // 6: volley.wire.FromExecutor.relay:type_name -> volley.wire.Relay
-	22, // 7: volley.wire.FromExecutor.closed:type_name -> volley.wire.CloseJob
-	25, // 8: volley.wire.FromExecutor.leaving:type_name -> volley.wire.Leaving
-	18, // 9: volley.wire.ForExecutor.welcome:type_name -> volley.wire.Welcome
-	21, // 10: volley.wire.ForExecutor.open:type_name -> volley.wire.OpenJob
-	23, // 11: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
-	22, // 12: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
-	29, // 13: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
-	30, // 14: volley.wire.ForExecutor.renew:type_name -> volley.wire.Renewal
-	35, // 15: volley.wire.ForExecutor.ask:type_name -> volley.wire.AskRunner
-	20, // 16: volley.wire.ForExecutor.beat:type_name -> volley.wire.Beat
-	17, // 17: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
-	23, // 18: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
-	36, // 19: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
-	68, // 20: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
-	20, // 21: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
-	33, // 22: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
-	32, // 23: volley.wire.FromJob.trouble:type_name -> volley.wire.Trouble
-	18, // 24: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
-	23, // 25: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
-	22, // 26: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
-	68, // 27: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
-	92, // 28: volley.wire.ForJob.ask:type_name -> volley.wire.Ask
-	19, // 29: volley.wire.ForJob.lease:type_name -> volley.wire.JobLease
-	92, // 30: volley.wire.AskRunner.ask:type_name -> volley.wire.Ask
-	38, // 31: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
-	46, // 32: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
-	38, // 33: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
-	46, // 34: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
-	53, // 35: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
-	58, // 36: volley.wire.PruneRequest.keep:type_name -> volley.wire.Keep
-	67, // 37: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
-	91, // 38: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
-	80, // 39: volley.wire.TokensReply.tokens:type_name -> volley.wire.TokenInfo
-	85, // 40: volley.wire.CertificatesReply.certificates:type_name -> volley.wire.CertificateInfo
-	85, // 41: volley.wire.RevokeCertificateReply.revoked:type_name -> volley.wire.CertificateInfo
-	24, // 42: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
-	26, // 43: volley.wire.Cluster.Logs:input_type -> volley.wire.RunnerLog
-	31, // 44: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
-	39, // 45: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
-	41, // 46: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
-	39, // 47: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
-	37, // 48: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
-	44, // 49: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
-	47, // 50: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
-	49, // 51: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
-	51, // 52: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
-	54, // 53: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
-	56, // 54: volley.wire.Cluster.Resume:input_type -> volley.wire.ResumeRequest
-	59, // 55: volley.wire.Cluster.Prune:input_type -> volley.wire.PruneRequest
-	63, // 56: volley.wire.Cluster.Remove:input_type -> volley.wire.RemoveRequest
-	60, // 57: volley.wire.Cluster.Inspect:input_type -> volley.wire.InspectRequest
-	61, // 58: volley.wire.Cluster.Inspected:input_type -> volley.wire.Inspection
-	65, // 59: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
-	68, // 60: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
-	73, // 61: volley.wire.Cluster.Join:input_type -> volley.wire.JoinRequest
-	8,  // 62: volley.wire.Cluster.Reads:input_type -> volley.wire.ReadsRequest
-	74, // 63: volley.wire.Cluster.Renew:input_type -> volley.wire.RenewRequest
-	76, // 64: volley.wire.Cluster.CreateToken:input_type -> volley.wire.CreateTokenRequest
-	78, // 65: volley.wire.Cluster.Tokens:input_type -> volley.wire.TokensRequest
-	81, // 66: volley.wire.Cluster.RevokeToken:input_type -> volley.wire.RevokeTokenRequest
-	83, // 67: volley.wire.Cluster.Certificates:input_type -> volley.wire.CertificatesRequest
-	86, // 68: volley.wire.Cluster.RevokeCertificate:input_type -> volley.wire.RevokeCertificateRequest
-	88, // 69: volley.wire.Cluster.ChangeAuthority:input_type -> volley.wire.ChangeAuthorityRequest
-	0,  // 70: volley.wire.Cluster.Drivers:input_type -> volley.wire.DriversRequest
-	3,  // 71: volley.wire.Cluster.RemoveDriver:input_type -> volley.wire.RemoveDriverRequest
-	5,  // 72: volley.wire.Cluster.Enrol:input_type -> volley.wire.EnrolRequest
-	7,  // 73: volley.wire.Cluster.Snapshot:input_type -> volley.wire.SnapshotRequest
-	70, // 74: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
-	72, // 75: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
-	11, // 76: volley.wire.Files.Have:input_type -> volley.wire.HaveRequest
-	14, // 77: volley.wire.Files.Keep:input_type -> volley.wire.FileChange
-	16, // 78: volley.wire.Files.Bring:input_type -> volley.wire.BringRequest
-	10, // 79: volley.wire.Files.Agree:input_type -> volley.wire.Authorities
-	17, // 80: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
-	28, // 81: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
-	27, // 82: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
-	34, // 83: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
-	40, // 84: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
-	42, // 85: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
-	41, // 86: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
-	43, // 87: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
-	45, // 88: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
-	48, // 89: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
-	50, // 90: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
-	52, // 91: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
-	55, // 92: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
-	57, // 93: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
-	64, // 94: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
-	64, // 95: volley.wire.Cluster.Remove:output_type -> volley.wire.PruneReply
-	61, // 96: volley.wire.Cluster.Inspect:output_type -> volley.wire.Inspection
-	62, // 97: volley.wire.Cluster.Inspected:output_type -> volley.wire.InspectedReply
-	66, // 98: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
-	69, // 99: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
-	75, // 100: volley.wire.Cluster.Join:output_type -> volley.wire.Certified
-	9,  // 101: volley.wire.Cluster.Reads:output_type -> volley.wire.ReadsReply
-	75, // 102: volley.wire.Cluster.Renew:output_type -> volley.wire.Certified
-	77, // 103: volley.wire.Cluster.CreateToken:output_type -> volley.wire.CreateTokenReply
-	79, // 104: volley.wire.Cluster.Tokens:output_type -> volley.wire.TokensReply
-	82, // 105: volley.wire.Cluster.RevokeToken:output_type -> volley.wire.RevokeTokenReply
-	84, // 106: volley.wire.Cluster.Certificates:output_type -> volley.wire.CertificatesReply
-	87, // 107: volley.wire.Cluster.RevokeCertificate:output_type -> volley.wire.RevokeCertificateReply
-	89, // 108: volley.wire.Cluster.ChangeAuthority:output_type -> volley.wire.ChangeAuthorityReply
-	1,  // 109: volley.wire.Cluster.Drivers:output_type -> volley.wire.DriversReply
-	4,  // 110: volley.wire.Cluster.RemoveDriver:output_type -> volley.wire.RemoveDriverReply
-	6,  // 111: volley.wire.Cluster.Enrol:output_type -> volley.wire.EnrolReply
-	50, // 112: volley.wire.Cluster.Snapshot:output_type -> volley.wire.FilePart
-	72, // 113: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
-	71, // 114: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
-	12, // 115: volley.wire.Files.Have:output_type -> volley.wire.HaveReply
-	15, // 116: volley.wire.Files.Keep:output_type -> volley.wire.KeepReply
-	50, // 117: volley.wire.Files.Bring:output_type -> volley.wire.FilePart
-	10, // 118: volley.wire.Files.Agree:output_type -> volley.wire.Authorities
-	17, // 119: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
-	81, // [81:120] is the sub-list for method output_type
-	42, // [42:81] is the sub-list for method input_type
+	14, // 1: volley.wire.HaveReply.files:type_name -> volley.wire.HadFile
+	91, // 2: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
+	39, // 3: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
+	18, // 4: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
+	21, // 5: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
+	24, // 6: volley.wire.FromExecutor.relay:type_name -> volley.wire.Relay
+	23, // 7: volley.wire.FromExecutor.closed:type_name -> volley.wire.CloseJob
+	26, // 8: volley.wire.FromExecutor.leaving:type_name -> volley.wire.Leaving
+	19, // 9: volley.wire.ForExecutor.welcome:type_name -> volley.wire.Welcome
+	22, // 10: volley.wire.ForExecutor.open:type_name -> volley.wire.OpenJob
+	24, // 11: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
+	23, // 12: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
+	30, // 13: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
+	31, // 14: volley.wire.ForExecutor.renew:type_name -> volley.wire.Renewal
+	36, // 15: volley.wire.ForExecutor.ask:type_name -> volley.wire.AskRunner
+	21, // 16: volley.wire.ForExecutor.beat:type_name -> volley.wire.Beat
+	18, // 17: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
+	24, // 18: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
+	37, // 19: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
+	69, // 20: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
+	21, // 21: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
+	34, // 22: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
+	33, // 23: volley.wire.FromJob.trouble:type_name -> volley.wire.Trouble
+	19, // 24: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
+	24, // 25: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
+	23, // 26: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
+	69, // 27: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
+	93, // 28: volley.wire.ForJob.ask:type_name -> volley.wire.Ask
+	20, // 29: volley.wire.ForJob.lease:type_name -> volley.wire.JobLease
+	93, // 30: volley.wire.AskRunner.ask:type_name -> volley.wire.Ask
+	39, // 31: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
+	47, // 32: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
+	39, // 33: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
+	47, // 34: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
+	54, // 35: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
+	59, // 36: volley.wire.PruneRequest.keep:type_name -> volley.wire.Keep
+	68, // 37: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
+	92, // 38: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
+	81, // 39: volley.wire.TokensReply.tokens:type_name -> volley.wire.TokenInfo
+	86, // 40: volley.wire.CertificatesReply.certificates:type_name -> volley.wire.CertificateInfo
+	86, // 41: volley.wire.RevokeCertificateReply.revoked:type_name -> volley.wire.CertificateInfo
+	25, // 42: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
+	27, // 43: volley.wire.Cluster.Logs:input_type -> volley.wire.RunnerLog
+	32, // 44: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
+	40, // 45: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
+	42, // 46: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
+	40, // 47: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
+	38, // 48: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
+	45, // 49: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
+	48, // 50: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
+	50, // 51: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
+	52, // 52: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
+	55, // 53: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
+	57, // 54: volley.wire.Cluster.Resume:input_type -> volley.wire.ResumeRequest
+	60, // 55: volley.wire.Cluster.Prune:input_type -> volley.wire.PruneRequest
+	64, // 56: volley.wire.Cluster.Remove:input_type -> volley.wire.RemoveRequest
+	61, // 57: volley.wire.Cluster.Inspect:input_type -> volley.wire.InspectRequest
+	62, // 58: volley.wire.Cluster.Inspected:input_type -> volley.wire.Inspection
+	8,  // 59: volley.wire.Cluster.Support:input_type -> volley.wire.SupportRequest
+	66, // 60: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
+	69, // 61: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
+	74, // 62: volley.wire.Cluster.Join:input_type -> volley.wire.JoinRequest
+	9,  // 63: volley.wire.Cluster.Reads:input_type -> volley.wire.ReadsRequest
+	75, // 64: volley.wire.Cluster.Renew:input_type -> volley.wire.RenewRequest
+	77, // 65: volley.wire.Cluster.CreateToken:input_type -> volley.wire.CreateTokenRequest
+	79, // 66: volley.wire.Cluster.Tokens:input_type -> volley.wire.TokensRequest
+	82, // 67: volley.wire.Cluster.RevokeToken:input_type -> volley.wire.RevokeTokenRequest
+	84, // 68: volley.wire.Cluster.Certificates:input_type -> volley.wire.CertificatesRequest
+	87, // 69: volley.wire.Cluster.RevokeCertificate:input_type -> volley.wire.RevokeCertificateRequest
+	89, // 70: volley.wire.Cluster.ChangeAuthority:input_type -> volley.wire.ChangeAuthorityRequest
+	0,  // 71: volley.wire.Cluster.Drivers:input_type -> volley.wire.DriversRequest
+	3,  // 72: volley.wire.Cluster.RemoveDriver:input_type -> volley.wire.RemoveDriverRequest
+	5,  // 73: volley.wire.Cluster.Enrol:input_type -> volley.wire.EnrolRequest
+	7,  // 74: volley.wire.Cluster.Snapshot:input_type -> volley.wire.SnapshotRequest
+	71, // 75: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
+	73, // 76: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
+	12, // 77: volley.wire.Files.Have:input_type -> volley.wire.HaveRequest
+	15, // 78: volley.wire.Files.Keep:input_type -> volley.wire.FileChange
+	17, // 79: volley.wire.Files.Bring:input_type -> volley.wire.BringRequest
+	11, // 80: volley.wire.Files.Agree:input_type -> volley.wire.Authorities
+	18, // 81: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
+	29, // 82: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
+	28, // 83: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
+	35, // 84: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
+	41, // 85: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
+	43, // 86: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
+	42, // 87: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
+	44, // 88: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
+	46, // 89: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
+	49, // 90: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
+	51, // 91: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
+	53, // 92: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
+	56, // 93: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
+	58, // 94: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
+	65, // 95: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
+	65, // 96: volley.wire.Cluster.Remove:output_type -> volley.wire.PruneReply
+	62, // 97: volley.wire.Cluster.Inspect:output_type -> volley.wire.Inspection
+	63, // 98: volley.wire.Cluster.Inspected:output_type -> volley.wire.InspectedReply
+	51, // 99: volley.wire.Cluster.Support:output_type -> volley.wire.FilePart
+	67, // 100: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
+	70, // 101: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
+	76, // 102: volley.wire.Cluster.Join:output_type -> volley.wire.Certified
+	10, // 103: volley.wire.Cluster.Reads:output_type -> volley.wire.ReadsReply
+	76, // 104: volley.wire.Cluster.Renew:output_type -> volley.wire.Certified
+	78, // 105: volley.wire.Cluster.CreateToken:output_type -> volley.wire.CreateTokenReply
+	80, // 106: volley.wire.Cluster.Tokens:output_type -> volley.wire.TokensReply
+	83, // 107: volley.wire.Cluster.RevokeToken:output_type -> volley.wire.RevokeTokenReply
+	85, // 108: volley.wire.Cluster.Certificates:output_type -> volley.wire.CertificatesReply
+	88, // 109: volley.wire.Cluster.RevokeCertificate:output_type -> volley.wire.RevokeCertificateReply
+	90, // 110: volley.wire.Cluster.ChangeAuthority:output_type -> volley.wire.ChangeAuthorityReply
+	1,  // 111: volley.wire.Cluster.Drivers:output_type -> volley.wire.DriversReply
+	4,  // 112: volley.wire.Cluster.RemoveDriver:output_type -> volley.wire.RemoveDriverReply
+	6,  // 113: volley.wire.Cluster.Enrol:output_type -> volley.wire.EnrolReply
+	51, // 114: volley.wire.Cluster.Snapshot:output_type -> volley.wire.FilePart
+	73, // 115: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
+	72, // 116: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
+	13, // 117: volley.wire.Files.Have:output_type -> volley.wire.HaveReply
+	16, // 118: volley.wire.Files.Keep:output_type -> volley.wire.KeepReply
+	51, // 119: volley.wire.Files.Bring:output_type -> volley.wire.FilePart
+	11, // 120: volley.wire.Files.Agree:output_type -> volley.wire.Authorities
+	18, // 121: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
+	82, // [82:122] is the sub-list for method output_type
+	42, // [42:82] is the sub-list for method input_type
 	42, // [42:42] is the sub-list for extension type_name
 	42, // [42:42] is the sub-list for extension extendee
 	0,  // [0:42] is the sub-list for field type_name
@@ -6232,14 +6283,14 @@ func file_cluster_proto_init() {
 		return
 	}
 	file_volley_proto_init()
-	file_cluster_proto_msgTypes[24].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[25].OneofWrappers = []any{
 		(*FromExecutor_Hello)(nil),
 		(*FromExecutor_Beat)(nil),
 		(*FromExecutor_Relay)(nil),
 		(*FromExecutor_Closed)(nil),
 		(*FromExecutor_Leaving)(nil),
 	}
-	file_cluster_proto_msgTypes[28].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[29].OneofWrappers = []any{
 		(*ForExecutor_Welcome)(nil),
 		(*ForExecutor_Open)(nil),
 		(*ForExecutor_Relay)(nil),
@@ -6249,7 +6300,7 @@ func file_cluster_proto_init() {
 		(*ForExecutor_Ask)(nil),
 		(*ForExecutor_Beat)(nil),
 	}
-	file_cluster_proto_msgTypes[31].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[32].OneofWrappers = []any{
 		(*FromJob_Hello)(nil),
 		(*FromJob_Relay)(nil),
 		(*FromJob_Commit)(nil),
@@ -6258,7 +6309,7 @@ func file_cluster_proto_init() {
 		(*FromJob_Exclusion)(nil),
 		(*FromJob_Trouble)(nil),
 	}
-	file_cluster_proto_msgTypes[34].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[35].OneofWrappers = []any{
 		(*ForJob_Welcome)(nil),
 		(*ForJob_Relay)(nil),
 		(*ForJob_Left)(nil),
@@ -6272,7 +6323,7 @@ func file_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   92,
+			NumMessages:   93,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

@@ -38,6 +38,7 @@ const (
 	Cluster_Remove_FullMethodName            = "/volley.wire.Cluster/Remove"
 	Cluster_Inspect_FullMethodName           = "/volley.wire.Cluster/Inspect"
 	Cluster_Inspected_FullMethodName         = "/volley.wire.Cluster/Inspected"
+	Cluster_Support_FullMethodName           = "/volley.wire.Cluster/Support"
 	Cluster_Executors_FullMethodName         = "/volley.wire.Cluster/Executors"
 	Cluster_Drain_FullMethodName             = "/volley.wire.Cluster/Drain"
 	Cluster_Join_FullMethodName              = "/volley.wire.Cluster/Join"
@@ -96,6 +97,8 @@ type ClusterClient interface {
 	Inspect(ctx context.Context, in *InspectRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Inspection], error)
 	// Inspected brings what a process was asked for.
 	Inspected(ctx context.Context, in *Inspection, opts ...grpc.CallOption) (*InspectedReply, error)
+	// Support sends what is needed to find out what is wrong with a cluster.
+	Support(ctx context.Context, in *SupportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FilePart], error)
 	// Executors lists executors.
 	Executors(ctx context.Context, in *ExecutorsRequest, opts ...grpc.CallOption) (*ExecutorsReply, error)
 	// Drain moves an executor's packs elsewhere and gives it no more work.
@@ -350,6 +353,25 @@ func (c *clusterClient) Inspected(ctx context.Context, in *Inspection, opts ...g
 	return out, nil
 }
 
+func (c *clusterClient) Support(ctx context.Context, in *SupportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FilePart], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[8], Cluster_Support_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[SupportRequest, FilePart]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_SupportClient = grpc.ServerStreamingClient[FilePart]
+
 func (c *clusterClient) Executors(ctx context.Context, in *ExecutorsRequest, opts ...grpc.CallOption) (*ExecutorsReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ExecutorsReply)
@@ -492,7 +514,7 @@ func (c *clusterClient) Enrol(ctx context.Context, in *EnrolRequest, opts ...grp
 
 func (c *clusterClient) Snapshot(ctx context.Context, in *SnapshotRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FilePart], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[8], Cluster_Snapshot_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[9], Cluster_Snapshot_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -550,6 +572,8 @@ type ClusterServer interface {
 	Inspect(*InspectRequest, grpc.ServerStreamingServer[Inspection]) error
 	// Inspected brings what a process was asked for.
 	Inspected(context.Context, *Inspection) (*InspectedReply, error)
+	// Support sends what is needed to find out what is wrong with a cluster.
+	Support(*SupportRequest, grpc.ServerStreamingServer[FilePart]) error
 	// Executors lists executors.
 	Executors(context.Context, *ExecutorsRequest) (*ExecutorsReply, error)
 	// Drain moves an executor's packs elsewhere and gives it no more work.
@@ -636,6 +660,9 @@ func (UnimplementedClusterServer) Inspect(*InspectRequest, grpc.ServerStreamingS
 }
 func (UnimplementedClusterServer) Inspected(context.Context, *Inspection) (*InspectedReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Inspected not implemented")
+}
+func (UnimplementedClusterServer) Support(*SupportRequest, grpc.ServerStreamingServer[FilePart]) error {
+	return status.Error(codes.Unimplemented, "method Support not implemented")
 }
 func (UnimplementedClusterServer) Executors(context.Context, *ExecutorsRequest) (*ExecutorsReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Executors not implemented")
@@ -936,6 +963,17 @@ func _Cluster_Inspected_Handler(srv interface{}, ctx context.Context, dec func(i
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _Cluster_Support_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(SupportRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ClusterServer).Support(m, &grpc.GenericServerStream[SupportRequest, FilePart]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_SupportServer = grpc.ServerStreamingServer[FilePart]
 
 func _Cluster_Executors_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ExecutorsRequest)
@@ -1341,6 +1379,11 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Inspect",
 			Handler:       _Cluster_Inspect_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Support",
+			Handler:       _Cluster_Support_Handler,
 			ServerStreams: true,
 		},
 		{
