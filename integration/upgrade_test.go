@@ -85,6 +85,10 @@ func TestARollingUpgradeOnANetwork(t *testing.T) {
 	if v := d.version(leader); v != version.Oldest && v != "0.1 ("+version.Oldest+")" {
 		t.Errorf("the driver that leads is of %q", v)
 	}
+	asks := append([]string{"submit", "logistic", "--detach", "--max-restarts", "1"}, short...)
+	if out, err := d.try("client", asks...); err == nil || !strings.Contains(err.Error(), "of an earlier version") {
+		t.Errorf("what the driver does not know is taken: %s, %v", out, err)
+	}
 	d.upgradeDriver(leader)
 	d.level(version.Newest)
 	j, err := d.job(id)
@@ -95,6 +99,7 @@ func TestARollingUpgradeOnANetwork(t *testing.T) {
 	count() // linked with the version before
 	other, _ = d.submit(short)
 	d.ends(other, wantShort)
+	d.ends(d.as("client", asks...), wantShort)
 	d.programs["client"] = old
 	d.as("client", "jobs")
 }

@@ -37,7 +37,7 @@ func (l *logFlags) logger(c *cobra.Command, name string) (hclog.Logger, error) {
 }
 
 func driverCommand() *cobra.Command {
-	keep, restarts, most := driverd.DefaultKeep, uint32(0), 0
+	keep, restarts, most, disk := driverd.DefaultKeep, uint32(0), 0, ""
 	cfg := driverd.Config{Keep: &keep, Restarts: &restarts, MaxJobs: &most}
 	var config string
 	var logs logFlags
@@ -59,6 +59,9 @@ is ready, and ends on SIGTERM.`,
 				cfg.DataDir = filepath.Join(volley.DefaultDataDir(), "driver")
 			}
 			var err error
+			if cfg.JobDisk, err = volley.ParseBytes(disk); err != nil {
+				return fault.New(fault.Usage, "use", "--job-disk", err)
+			}
 			if cfg.Logger, err = logs.logger(c, "driver"); err != nil {
 				return err
 			}
@@ -95,6 +98,8 @@ is ready, and ends on SIGTERM.`,
 			"begins anew")
 	fs.IntVar(&most, "max-jobs", driverd.DefaultMaxJobs, "how many jobs run at a time; the others wait for their "+
 		"turn, by --priority of submit, users' shares and age; 0 is no limit")
+	fs.StringVar(&disk, "job-disk", "", "how much the files of a job that runs may take here (logs, event log, "+
+		"checkpoints, results), such as 20GiB; it fails beyond that (default: no limit)")
 	fs.Var((*keepValue)(&keep), "keep", aboutKeep)
 	logs.register(fs)
 	fs.StringVar(&config, "config", "", "YAML file with values for flags")

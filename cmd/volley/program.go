@@ -62,6 +62,9 @@ func (p *programFlags) submitProgram(c *cobra.Command, args []string) error {
 		return err
 	}
 	defer hangUp()
+	if err := p.known(c, client, to.addr); err != nil {
+		return err
+	}
 	digest, err := upload(c.Context(), client, to.addr, path)
 	if err != nil {
 		return err
@@ -72,7 +75,7 @@ func (p *programFlags) submitProgram(c *cobra.Command, args []string) error {
 	}
 	reply, err := client.Submit(c.Context(),
 		&wire.SubmitRequest{Job: programName(target), Args: jobArgs(c), Pool: p.pool, Weight: p.weight,
-			Priority: p.urgent, TimeoutNs: int64(p.limit), Program: program})
+			Priority: p.urgent, TimeoutNs: int64(p.limit), Restarts: p.mostRestarts(), Program: program})
 	if err != nil {
 		return wire.CallError("submit to", to.addr, err)
 	}

@@ -21,18 +21,20 @@ import (
 
 	"github.com/volley-engine/volley/driver/daemon"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/mllib"
 )
 
 // submitFlags are those of submit beside the job's own.
 type submitFlags struct {
-	driver string
-	detach bool
-	pool   string
-	weight uint32
-	urgent int32
-	limit  time.Duration
+	driver   string
+	detach   bool
+	pool     string
+	weight   uint32
+	urgent   int32
+	limit    time.Duration
+	restarts int
 }
 
 func submitCommand() *cobra.Command {
@@ -68,8 +70,39 @@ func (s *submitFlags) register(fs *pflag.FlagSet) {
 	fs.Int32Var(&s.urgent, "priority", 0, "of the jobs that wait for --max-jobs of the driver, those of the "+
 		"highest are "+
 		"started first")
+	fs.IntVar(&s.restarts, "max-restarts", driversRestarts, "how often the job's process is started again that was "+
+		"killed or ended without a report (default: --restarts of the driver)")
 	fs.DurationVar(&s.limit, "timeout", 0, "how long the job may take from its start on, after which it fails; 0 "+
 		"is no limit")
+}
+
+// driversRestarts stands for as many restarts as the driver has.
+const driversRestarts = -1
+
+// mostRestarts returns how often the job's process is started again; nil is as the driver has it.
+func (s *submitFlags) mostRestarts() *uint32 {
+	if s.restarts == driversRestarts {
+		return nil
+	}
+	n := uint32(s.restarts)
+	return &n
+}
+
+// known refuses flags that the driver does not know of, as one of an earlier version would do without a word.
+func (s *submitFlags) known(c *cobra.Command, client wire.ClusterClient, addr string) error {
+	if s.mostRestarts() == nil {
+		return nil
+	}
+	reply, err := client.Drivers(c.Context(), &wire.DriversRequest{})
+	if err != nil {
+		return wire.CallError("ask for its version", addr, err)
+	}
+	for _, d := range reply.Drivers {
+		if d.State == "leads" && d.Version == version.Oldest { // later ones say that of their module, too
+			return usage(c, "max-restarts", "the driver at %s is of an earlier version, and knows nothing of it", addr)
+		}
+	}
+	return nil
 }
 
 // embeddedOnly are flags of volley run that do not apply on a cluster: its
@@ -87,6 +120,9 @@ func (s *submitFlags) validate(c *cobra.Command, f *trainFlags) error {
 	}
 	if s.weight == 0 {
 		return usage(c, "weight", "0 is no weight")
+	}
+	if s.restarts < driversRestarts || s.restarts > 1000 {
+		return usage(c, "max-restarts", "%d is not between 0 and 1000", s.restarts)
 	}
 	if s.limit < 0 {
 		return usage(c, "timeout", "%v is negative", s.limit)
@@ -107,9 +143,8 @@ func (s *submitFlags) validate(c *cobra.Command, f *trainFlags) error {
 }
 
 // kept are the flags that concern the submitter's side.
-var kept = []string{"driver", "detach", "pool", "weight", "priority", "timeout", "binary", "json", "out", "overwrite",
-	"event-log", "config",
-	"data-dir", "checkpoint-dir", "checkpoint-every", "resume"}
+var kept = []string{"driver", "detach", "pool", "weight", "priority", "timeout", "max-restarts", "binary", "json",
+	"out", "overwrite", "event-log", "config", "data-dir", "checkpoint-dir", "checkpoint-every", "resume"}
 
 // jobArgs returns the flags that travel with the job; paths become absolute.
 func jobArgs(c *cobra.Command) []string {
@@ -153,10 +188,13 @@ func submit(c *cobra.Command, job string, args []string, s *submitFlags, f *trai
 		return nil, err
 	}
 	defer done()
+	if err := s.known(c, client, to.addr); err != nil {
+		return nil, err
+	}
 	wait, _ := c.Flags().GetDuration("max-wait")
 	reply, err := client.Submit(c.Context(),
 		&wire.SubmitRequest{Job: job, Args: args, Pool: s.pool, Weight: s.weight, Priority: s.urgent,
-			TimeoutNs: int64(s.limit)})
+			TimeoutNs: int64(s.limit), Restarts: s.mostRestarts()})
 	if err != nil {
 		return nil, wire.CallError("submit to", to.addr, err)
 	}

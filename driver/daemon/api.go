@@ -13,6 +13,11 @@ import (
 
 // Submit admits a job.
 func (d *Daemon) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error) {
+	if req.Restarts != nil {
+		if err := d.needs("--max-restarts of a job", "volley/6"); err != nil {
+			return nil, err
+		}
+	}
 	if u := req.Program; u != nil {
 		if _, ok := d.programs.Path(u.Digest); !ok {
 			return nil, status.Error(codes.NotFound, "the program is not here: upload it first")

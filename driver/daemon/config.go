@@ -31,6 +31,7 @@ type Config struct {
 	// default DefaultRestarts.
 	Restarts *uint32
 	MaxJobs  *int  // how many jobs run at a time, the others wait; 0 is no limit; default DefaultMaxJobs
+	JobDisk  int64 // bytes that a job's directory may take while it runs, after which it fails; 0 is no limit
 	Keep     *Keep // which of the jobs that have ended are kept; default DefaultKeep
 	Logger   hclog.Logger
 
@@ -93,6 +94,9 @@ func (c Config) validate() error {
 	}
 	if *c.MaxJobs < 0 {
 		return fault.Newf(fault.Usage, "use", "--max-jobs", "%d is negative", *c.MaxJobs)
+	}
+	if c.JobDisk < 0 {
+		return fault.Newf(fault.Usage, "use", "--job-disk", "%d is negative", c.JobDisk)
 	}
 	if c.Drain < 0 {
 		return fault.Newf(fault.Usage, "use", "--drain", "%v is negative", c.Drain)

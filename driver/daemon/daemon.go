@@ -59,6 +59,7 @@ func (r *Replica) lead(term uint64) (*Daemon, error) {
 	d.wg.Go(d.keepAgreed)
 	d.wg.Go(d.reconcile)
 	d.wg.Go(d.raiseLevel)
+	d.wg.Go(d.watchQuota)
 	d.wg.Go(func() {
 		if err := removeLeftOver(filepath.Join(r.cfg.DataDir, "jobs"), kept); err != nil {
 			d.log.Error("cannot remove what jobs have left", "error", err)

@@ -118,7 +118,8 @@ func (w *jobHandle) spec() JobSpec {
 func specOf(req *wire.SubmitRequest, token string) *JobSpec {
 	return &JobSpec{Kind: req.Job, Args: req.Args, Token: token, Pool: req.Pool, Weight: req.Weight,
 		Program: req.Program.GetDigest(), ProgramArgs: req.Program.GetArgs(), ProgramDir: req.Program.GetDir(),
-		Signed: req.Program.GetSigned(), Priority: req.Priority, Timeout: time.Duration(req.TimeoutNs)}
+		Signed: req.Program.GetSigned(), Priority: req.Priority, Timeout: time.Duration(req.TimeoutNs),
+		Restarts: req.Restarts}
 }
 
 // program returns the user's own; nil for a bundled job.

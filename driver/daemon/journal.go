@@ -73,6 +73,9 @@ type JobSpec struct {
 	Priority int32 `json:"priority,omitempty"`
 	// Timeout is how long the job may take from its first start on; 0 is no limit.
 	Timeout time.Duration `json:"timeout,omitempty"`
+	// Restarts is how often the job's process is started again that was killed or ended without a report; nil is as the
+	// driver has it. Drivers before volley/6 do not know of it.
+	Restarts *uint32 `json:"restarts,omitempty"`
 }
 
 // MadeFile is an output file of a job, by its path in the job's directory.

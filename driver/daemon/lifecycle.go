@@ -59,7 +59,11 @@ type LifeEvent struct {
 	Member   *MemberEvent
 	Measured map[string]int64 // bytes of jobs' directories
 	Gone     *LifeGone
+	Beyond   *LifeBeyond
 }
+
+// LifeBeyond says that a job takes more than it may: it fails.
+type LifeBeyond struct{ Job, Why string }
 
 // LifeMade answers MakeDir: the directory was made, is another's, or could not be made.
 type LifeMade struct {
@@ -256,6 +260,8 @@ func (l *Life) take(ev LifeEvent) {
 		l.onMeasured(ev.Measured)
 	case ev.Gone != nil:
 		l.onGone(ev.Gone)
+	case ev.Beyond != nil:
+		l.onBeyond(ev.Beyond)
 	}
 }
 

@@ -401,10 +401,18 @@ func (l *Life) onSaid(j *lifeJob, s *ProcessSaid) {
 	l.reply(&LifeReply{To: s.From, Job: j.id})
 }
 
+// restartsMost returns how often the job's process is started again.
+func (j *lifeJob) restartsMost(others uint32) uint32 {
+	if j.spec.Restarts != nil {
+		return *j.spec.Restarts
+	}
+	return others
+}
+
 // ended decides what follows from the end of a process, or from its failure to start.
 func (l *Life) ended(j *lifeJob, e lifeEnd, how, words string) {
 	e.cancelled, e.failure, e.closing, e.restarts, e.most = j.cancelled, j.failure, l.closing, j.restarts,
-		l.cfg.Restarts
+		j.restartsMost(l.cfg.Restarts)
 	if j.said != nil {
 		e.said, e.code, e.why = true, j.said.Code, j.said.Why
 		if j.late {

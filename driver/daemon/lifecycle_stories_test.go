@@ -20,7 +20,7 @@ import (
 //
 //	life [finished=N] [maxjobs=N]     a driver, with jobs that have ended, a minute one after the other
 //	journal applies | refuses | unknown | waits; answer applies | refuses | unknown    the oldest entry that waits
-//	submit [pool=P] [owner=U] [priority=N] [timeout=D]; connect N; hangup N; exit N; cancel N; closing; tick
+//	submit [pool=P] [owner=U] [priority=N] [timeout=D] [restarts=N]; connect N; hangup N; exit N; cancel N; beyond N; closing; tick
 //	queue                             what each job waits for
 //	remove N from=N; resume N from=N [gone]; giveup N; read N from=N; done N
 //	prune from=N [count=N] [age=D] [bytes=N] [grace=D]; measured N=BYTES...; gone N... [bytes=N]
@@ -65,6 +65,15 @@ func (s *lifeStory) jobs() (ids []string, values []int64) {
 	return ids, values
 }
 
+// restarts are those of a submission, if it says any.
+func (s *lifeStory) restarts() *uint32 {
+	if !s.Has("restarts") {
+		return nil
+	}
+	n := uint32(s.Int("restarts", 0))
+	return &n
+}
+
 func (s *lifeStory) job() string {
 	ids, _ := s.jobs()
 	return ids[0]
@@ -98,7 +107,8 @@ func (s *lifeStory) do() {
 		s.step(LifeEvent{Closing: true})
 	case "submit":
 		s.step(LifeEvent{Ask: &LifeRequest{From: from, Submit: &JobSpec{Kind: "logistic", Pool: s.Text("pool", ""),
-			Owner: s.Text("owner", ""), Priority: int32(s.Int("priority", 0)), Timeout: s.Duration("timeout", 0)}}})
+			Owner: s.Text("owner", ""), Priority: int32(s.Int("priority", 0)), Timeout: s.Duration("timeout", 0),
+			Restarts: s.restarts()}}})
 	case "queue":
 		for _, j := range s.life.live {
 			if j.phase == lifeQueued {
@@ -115,6 +125,8 @@ func (s *lifeStory) do() {
 	case "exit":
 		s.step(LifeEvent{Process: &ProcessEvent{Job: s.job(), Term: s.state.Jobs[plan.JobID(s.job())].Term,
 			Exited: &ProcessExited{Why: "signal: killed", Words: "signal: killed"}}})
+	case "beyond":
+		s.step(LifeEvent{Beyond: &LifeBeyond{Job: s.job(), Why: "it takes too much"}})
 	case "cancel":
 		s.step(LifeEvent{Ask: &LifeRequest{From: from, Cancel: s.job()}})
 	case "resume":

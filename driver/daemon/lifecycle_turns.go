@@ -114,6 +114,20 @@ func (l *Life) overdue(j *lifeJob) {
 	why := fmt.Sprintf("it has not ended within its --timeout of %v; volley job resume goes on from its last "+
 		"checkpoint",
 		j.spec.Timeout)
+	l.fail(j, why)
+}
+
+// onBeyond fails a job that takes more than it may.
+func (l *Life) onBeyond(ev *LifeBeyond) {
+	j := l.jobs[ev.Job]
+	if j == nil || j.failure != "" || j.cancelled || j.phase == lifeEnding || !j.occupies() && j.phase != lifeQueued {
+		return
+	}
+	l.fail(j, ev.Why)
+}
+
+// fail ends a job that may not go on, its process by force.
+func (l *Life) fail(j *lifeJob, why string) {
 	switch j.phase {
 	case lifeQueued, lifePausing:
 		l.toEnd(j, JobFailed, why)

@@ -2652,7 +2652,9 @@ type SubmitRequest struct {
 	// Of queued jobs the one of the highest is started first.
 	Priority int32 `protobuf:"varint,6,opt,name=priority,proto3" json:"priority,omitempty"`
 	// How long it may take from its first start on; 0 is no limit.
-	TimeoutNs     int64 `protobuf:"varint,7,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
+	TimeoutNs int64 `protobuf:"varint,7,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
+	// How often its process is started again that was killed, or ended without a report; without it as the driver has it.
+	Restarts      *uint32 `protobuf:"varint,8,opt,name=restarts,proto3,oneof" json:"restarts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2732,6 +2734,13 @@ func (x *SubmitRequest) GetPriority() int32 {
 func (x *SubmitRequest) GetTimeoutNs() int64 {
 	if x != nil {
 		return x.TimeoutNs
+	}
+	return 0
+}
+
+func (x *SubmitRequest) GetRestarts() uint32 {
+	if x != nil && x.Restarts != nil {
+		return *x.Restarts
 	}
 	return 0
 }
@@ -5796,7 +5805,7 @@ const file_cluster_proto_rawDesc = "" +
 	"mismatched\x18\r \x01(\x04R\n" +
 	"mismatched\x12!\n" +
 	"\fdropped_rows\x18\x0e \x01(\x04R\vdroppedRows\x12\x12\n" +
-	"\x04rows\x18\x0f \x01(\x04R\x04rows\"\xd0\x01\n" +
+	"\x04rows\x18\x0f \x01(\x04R\x04rows\"\xfe\x01\n" +
 	"\rSubmitRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12\x12\n" +
@@ -5805,7 +5814,9 @@ const file_cluster_proto_rawDesc = "" +
 	"\aprogram\x18\x05 \x01(\v2\x18.volley.wire.UserProgramR\aprogram\x12\x1a\n" +
 	"\bpriority\x18\x06 \x01(\x05R\bpriority\x12\x1d\n" +
 	"\n" +
-	"timeout_ns\x18\a \x01(\x03R\ttimeoutNs\"c\n" +
+	"timeout_ns\x18\a \x01(\x03R\ttimeoutNs\x12\x1f\n" +
+	"\brestarts\x18\b \x01(\rH\x00R\brestarts\x88\x01\x01B\v\n" +
+	"\t_restarts\"c\n" +
 	"\vUserProgram\x12\x16\n" +
 	"\x06signed\x18\x04 \x01(\fR\x06signed\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x12\n" +
@@ -6317,6 +6328,7 @@ func file_cluster_proto_init() {
 		(*ForJob_Ask)(nil),
 		(*ForJob_Lease)(nil),
 	}
+	file_cluster_proto_msgTypes[38].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
