@@ -87,6 +87,8 @@ is ready, and ends on SIGTERM.`,
 		"volley init, or else --listen)")
 	fs.StringVar(&cfg.HTTP, "http", "", "address for REST and Prometheus metrics, loopback only without "+
 		"certificates; none without it")
+	fs.StringVar(&cfg.Traces, "traces", "", "URL of a collector of OpenTelemetry, such as http://localhost:4318, "+
+		"which is told of jobs and their steps (OTLP over HTTP)")
 	fs.StringVar(&cfg.DataDir, "data-dir", "",
 		"directory for jobs, results and certificates (default: $XDG_CACHE_HOME/volley/driver)")
 	fs.DurationVar(&cfg.Suspicion, "suspicion", 2*time.Second,

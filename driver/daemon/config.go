@@ -19,6 +19,7 @@ type Config struct {
 	Listen string
 	// Advertise is where the others reach it, over the network; default Listen.
 	Advertise string
+	Traces    string // URL of a collector of OpenTelemetry, which is told of steps; empty is none
 	HTTP      string // address of REST and metrics; empty serves none
 	DataDir   string // jobs, journal and certificates
 	Program   string // the executable that job processes run; default: this one

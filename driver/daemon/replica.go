@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/programs"
+	"github.com/volley-engine/volley/internal/traces"
 	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/web"
 	"github.com/volley-engine/volley/internal/wire"
@@ -37,6 +39,7 @@ type Replica struct {
 	web       *web.Server // nil where there is none
 	webAddr   string
 	metrics   *metrics
+	traces    *traces.Tracer
 	journal   *Raft
 	programs  *programs.Store
 	files     *grpc.Server // copies, for other drivers; nil where there can be none
@@ -114,6 +117,11 @@ func newReplica(cfg Config) (*Replica, error) {
 		r.founding)
 	if r.self, err = r.who(); err != nil {
 		return nil, errors.Join(err, l.Close())
+	}
+	if cfg.Traces != "" {
+		if r.traces, err = traces.Open(cfg.Traces, "driver/"+cmp.Or(r.self.ID, "1"), cfg.Logger); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
 	}
 	r.metrics = newMetrics(present{r})
 	r.audit.onRefused = r.metrics.refused.Inc
@@ -299,6 +307,7 @@ func (r *Replica) shut() error {
 		err = errors.Join(err, r.web.Close())
 	}
 	r.tasks.Wait()
+	_ = r.traces.Close() // what the collector has not taken is lost
 	if r.journal != nil {
 		err = errors.Join(err, r.journal.Close())
 	}

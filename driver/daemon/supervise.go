@@ -301,6 +301,7 @@ func (w *jobHandle) take(f *wire.FromJob, link uint64) {
 	case *wire.FromJob_Commit:
 		c := b.Commit
 		w.d.metrics.committed(w.lastCommit(c), c)
+		w.trace(c)
 		ev.Commit = &Record{Step: plan.StepID(c.Step), Epoch: plan.Epoch(c.Epoch),
 			Params: plan.DigestFromBytes(c.Params)}
 	case *wire.FromJob_Drained:

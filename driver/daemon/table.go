@@ -316,6 +316,9 @@ func (t *jobTable) show(c *JobShown) {
 			c.Ended
 	})
 	if Over(c.State) && !over {
+		if t.d.traces != nil {
+			t.d.traces.End(w.traced(), tracedEnd(c))
+		}
 		t.d.metrics.ends.WithLabelValues(c.State).Inc()
 		close(w.ended)
 	}
