@@ -76,7 +76,7 @@ func newChaos(t *testing.T, seed uint64, program string) *storm {
 		d.flags = []string{"--max-jobs", "1"}
 		for _, id := range []string{"1", "2", "3"} {
 			if err := smallDisk(t, d.data(id)); err != nil {
-				t.Fatal(err)
+				t.Skipf("a disk of its own cannot be mounted here: %v", err)
 			}
 		}
 		for host, clock := range chaos.Clocks(seed, chaosDrivers, chaosExecutors) {
