@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,22 +51,12 @@ func rendered(t *testing.T, values map[string]any) (string, error) {
 		return "", err
 	}
 	var out strings.Builder
-	for _, name := range slices.Sorted(mapsKeys(files)) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if text := strings.TrimSpace(files[name]); strings.HasSuffix(name, ".yaml") && text != "" {
 			fmt.Fprintf(&out, "---\n%s\n", text)
 		}
 	}
 	return out.String(), nil
-}
-
-func mapsKeys(m map[string]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 // objects are those of manifests, read as the API's server does that is told to be strict: no field may be unknown, of

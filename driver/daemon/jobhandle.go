@@ -111,6 +111,7 @@ func (w *jobHandle) spec() JobSpec {
 	s := specOf(&wire.SubmitRequest{Job: w.info.Job, Args: w.info.Args, Pool: w.info.Pool, Weight: w.info.Weight,
 		Program: w.info.Program}, w.token)
 	s.Owner, s.Priority, s.Timeout = w.info.Owner, w.info.Priority, time.Duration(w.info.TimeoutNs)
+	s.Restarts = w.info.MaxRestarts
 	return *s
 }
 

@@ -2,15 +2,14 @@ package daemon
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/volley-engine/volley/internal/version"
-	"github.com/volley-engine/volley/internal/wire"
 )
 
 // While a cluster is upgraded, some of its drivers are of the version before: what those do not read must not be in the
@@ -49,9 +48,7 @@ func (d *Daemon) raiseLevel() {
 func (d *Daemon) oldest() (string, error) {
 	least := version.Newest
 	for _, p := range d.others() {
-		ask, cancel := context.WithTimeout(d.ctx, standingWait)
-		s, err := wire.AskStanding(ask, p.Address, d.admission.self)
-		cancel()
+		s, err := d.standingAt(d.ctx, raft.Server{ID: raft.ServerID(p.ID), Address: raft.ServerAddress(p.Address)})
 		if err != nil {
 			return "", fmt.Errorf("driver %s does not say which version it speaks: %w", p.ID, err)
 		}

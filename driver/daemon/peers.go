@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -230,16 +229,12 @@ func Standing(ctx context.Context, dataDir string) (s wire.Standing, err error) 
 	if s, err = wire.AskStanding(ctx, at, wire.Party{ID: id}); err != nil {
 		return s, fault.New(fault.DriverLost, "ask the driver at", at, err)
 	}
-	if why := cmp.Or(s.Why, ifNot(s.Leads || s.Leader != "", "it knows of no driver that leads")); why != "" {
+	why := s.Why
+	if why == "" && !s.Leads && s.Leader == "" {
+		why = "it knows of no driver that leads"
+	}
+	if why != "" {
 		return s, fault.Newf(fault.DriverLost, "use the driver at", at, "%s", why)
 	}
 	return s, nil
-}
-
-// ifNot returns why something is not so; empty where it is.
-func ifNot(is bool, why string) string {
-	if is {
-		return ""
-	}
-	return why
 }

@@ -4,8 +4,8 @@ import (
 	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sys/unix"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/version"
 )
 
@@ -58,7 +58,7 @@ func (p present) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge("driver_leads", leads)
 	gauge("journal_level", float64(version.Number(p.r.journal.fsm.level())))
-	if free, err := freeBytes(p.r.cfg.DataDir); err == nil {
+	if free, err := disk.Free(p.r.cfg.DataDir); err == nil {
 		gauge("disk_free_bytes", float64(free))
 	}
 	gauge("build_info", 1, version.Module, version.Newest, runtime.Version())
@@ -87,13 +87,4 @@ func (p present) leading(d *Daemon, gauge func(name string, v float64, labels ..
 		gauge("executor_memory_bytes", float64(i.Memory), i.Name)
 		gauge("executor_disk_bytes", float64(i.Disk), i.Name)
 	}
-}
-
-// freeBytes returns how many bytes this user can still write where a directory is.
-func freeBytes(dir string) (uint64, error) {
-	var s unix.Statfs_t
-	if err := unix.Statfs(dir, &s); err != nil {
-		return 0, err
-	}
-	return s.Bavail * uint64(s.Bsize), nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"google.golang.org/grpc/status"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/web"
 )
@@ -132,7 +133,7 @@ func (r *Replica) getReady(w http.ResponseWriter, _ *http.Request) {
 	if late := r.journal.Late(); late > 0 {
 		why = append(why, fmt.Sprintf("the journal has not answered for %v", late.Round(time.Second)))
 	}
-	free, err := freeBytes(r.cfg.DataDir)
+	free, err := disk.Free(r.cfg.DataDir)
 	if err != nil {
 		why = append(why, "the data directory cannot be looked at: "+err.Error())
 	} else if free < leastFree {

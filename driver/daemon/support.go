@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -107,7 +108,7 @@ func (d *Daemon) supported(id string) (out []*jobHandle, err error) {
 
 // about returns what this driver says of itself.
 func (d *Daemon) about() aboutDriver {
-	free, _ := freeBytes(d.cfg.DataDir) // 0 says enough
+	free, _ := disk.Free(d.cfg.DataDir) // 0 says enough
 	return aboutDriver{Version: version.Module, Protocol: version.Newest, Level: d.journal.fsm.level(),
 		Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), At: time.Now(),
 		ID: d.self.ID, Term: d.term, Address: d.Addr(), HTTP: d.webAddr, DataDir: d.cfg.DataDir, Free: free,

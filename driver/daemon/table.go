@@ -70,7 +70,8 @@ func openJobs(d *Daemon, s State) *jobTable {
 // infoOf returns the description of a newly submitted job.
 func infoOf(id string, s *JobSpec) *wire.JobInfo {
 	return &wire.JobInfo{Id: id, Job: s.Kind, Args: s.Args, State: JobWaiting, Pool: s.Pool, Weight: s.Weight,
-		Program: s.program(), Owner: s.Owner, Priority: s.Priority, TimeoutNs: int64(s.Timeout)}
+		Program: s.program(), Owner: s.Owner, Priority: s.Priority, TimeoutNs: int64(s.Timeout),
+		MaxRestarts: s.Restarts}
 }
 
 // add enters a job that the journal has; t.mu is held, or the table is not shared yet.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -14,10 +13,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/web"
@@ -68,7 +67,7 @@ func (d *Daemon) ready(w http.ResponseWriter, _ *http.Request) {
 	if unfit, _ := d.unfit.Load().(string); unfit != "" {
 		why = append(why, unfit)
 	}
-	free, err := freeBytes(d.cfg.DataDir)
+	free, err := disk.Free(d.cfg.DataDir)
 	switch {
 	case err != nil:
 		why = append(why, "the data directory cannot be looked at: "+err.Error())
@@ -76,15 +75,6 @@ func (d *Daemon) ready(w http.ResponseWriter, _ *http.Request) {
 		why = append(why, fmt.Sprintf("%d MiB are free in the data directory, less than %d", free>>20, leastFree>>20))
 	}
 	web.Ready(w, why, map[string]any{"driver": d.cfg.Driver})
-}
-
-// freeBytes returns how many bytes this user can still write where a directory is.
-func freeBytes(dir string) (uint64, error) {
-	var s unix.Statfs_t
-	if err := unix.Statfs(filepath.Clean(dir), &s); err != nil {
-		return 0, err
-	}
-	return s.Bavail * uint64(s.Bsize), nil
 }
 
 // readers are who may read what an executor shows.
@@ -241,7 +231,7 @@ func (s shown) Collect(out chan<- prometheus.Metric) {
 	gauge("rows_per_second", b.RowsPerSecond)
 	gauge("memory_bytes", float64(b.Memory))
 	gauge("disk_bytes", float64(b.Disk))
-	if free, err := freeBytes(s.d.cfg.DataDir); err == nil {
+	if free, err := disk.Free(s.d.cfg.DataDir); err == nil {
 		gauge("disk_free_bytes", float64(free))
 	}
 	out <- prometheus.MustNewConstMetric(shownMetrics["runner_starts_total"], prometheus.CounterValue,

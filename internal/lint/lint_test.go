@@ -186,7 +186,7 @@ var allowed = map[string][]string{
 		"internal/web", "internal/wire"},
 	"executor": {"storage/pack", "storage/shuffle", "internal/fault", "internal/plan", "internal/runner",
 		"internal/version", "internal/wire"},
-	"executor/daemon": {"driver", "scheduler", "internal/fault", "internal/memory", "internal/plan",
+	"executor/daemon": {"driver", "scheduler", "internal/disk", "internal/fault", "internal/memory", "internal/plan",
 		"internal/programs", "internal/trust", "internal/version", "internal/web", "internal/wire"},
 	"rdd": {"rdd/internal/exec", "rdd/internal/row", "internal/disk", "scheduler", "storage/input",
 		"storage/input/csv", "storage/input/files", "storage/input/parquet", "storage/input/rows", "storage/pack",

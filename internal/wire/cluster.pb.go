@@ -3161,8 +3161,9 @@ type JobInfo struct {
 	// Who has submitted it.
 	Owner string `protobuf:"bytes,14,opt,name=owner,proto3" json:"owner,omitempty"`
 	// As in SubmitRequest.
-	Priority      int32 `protobuf:"varint,15,opt,name=priority,proto3" json:"priority,omitempty"`
-	TimeoutNs     int64 `protobuf:"varint,16,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
+	Priority      int32   `protobuf:"varint,15,opt,name=priority,proto3" json:"priority,omitempty"`
+	TimeoutNs     int64   `protobuf:"varint,16,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
+	MaxRestarts   *uint32 `protobuf:"varint,17,opt,name=max_restarts,json=maxRestarts,proto3,oneof" json:"max_restarts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3305,6 +3306,13 @@ func (x *JobInfo) GetPriority() int32 {
 func (x *JobInfo) GetTimeoutNs() int64 {
 	if x != nil {
 		return x.TimeoutNs
+	}
+	return 0
+}
+
+func (x *JobInfo) GetMaxRestarts() uint32 {
+	if x != nil && x.MaxRestarts != nil {
+		return *x.MaxRestarts
 	}
 	return 0
 }
@@ -5837,7 +5845,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05brief\x18\x02 \x01(\bR\x05brief\"5\n" +
 	"\tJobsReply\x12(\n" +
-	"\x04jobs\x18\x01 \x03(\v2\x14.volley.wire.JobInfoR\x04jobs\"\xb0\x03\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x14.volley.wire.JobInfoR\x04jobs\"\xe9\x03\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x14\n" +
@@ -5856,7 +5864,9 @@ const file_cluster_proto_rawDesc = "" +
 	"\x05owner\x18\x0e \x01(\tR\x05owner\x12\x1a\n" +
 	"\bpriority\x18\x0f \x01(\x05R\bpriority\x12\x1d\n" +
 	"\n" +
-	"timeout_ns\x18\x10 \x01(\x03R\ttimeoutNs\"b\n" +
+	"timeout_ns\x18\x10 \x01(\x03R\ttimeoutNs\x12&\n" +
+	"\fmax_restarts\x18\x11 \x01(\rH\x00R\vmaxRestarts\x88\x01\x01B\x0f\n" +
+	"\r_max_restarts\"b\n" +
 	"\fWatchRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06follow\x18\x02 \x01(\bR\x06follow\x12\x16\n" +
@@ -6329,6 +6339,7 @@ func file_cluster_proto_init() {
 		(*ForJob_Lease)(nil),
 	}
 	file_cluster_proto_msgTypes[38].OneofWrappers = []any{}
+	file_cluster_proto_msgTypes[47].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

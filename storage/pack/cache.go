@@ -65,11 +65,11 @@ func OpenCache(dir string, budget int64) (*Cache, error) {
 }
 
 func (c *Cache) defaultBudget() int64 {
-	var st unix.Statfs_t
-	if unix.Statfs(c.dir, &st) != nil {
+	free, err := disk.Free(c.dir)
+	if err != nil {
 		return 64 << 30
 	}
-	return (int64(st.Bavail)*int64(st.Bsize) + c.size()) / 5 * 4
+	return (int64(free) + c.size()) / 5 * 4
 }
 
 // sweep removes build directories whose builder no longer holds its lock.
