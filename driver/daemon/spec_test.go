@@ -11,8 +11,10 @@ import (
 func TestASpecOutlivesTheDriver(t *testing.T) {
 	restarts := uint32(0)
 	spec := JobSpec{Kind: "logistic", Args: []string{"--reg=1"}, Token: "secret", Pool: "p", Weight: 3,
-		Program: "digest", ProgramArgs: []string{"--x"}, ProgramDir: "/home", Signed: []byte("signed"), Owner: "submit/alice", Priority: 7,
-		Timeout: time.Hour, Restarts: &restarts}
+		Program: "digest", ProgramArgs: []string{"--x"}, ProgramDir: "/home", Signed: []byte("signed"),
+		Owner:    "submit/alice",
+		Priority: 7,
+		Timeout:  time.Hour, Restarts: &restarts}
 	all := reflect.ValueOf(spec)
 	for n := range all.NumField() {
 		if all.Field(n).IsZero() {
