@@ -70,49 +70,27 @@ func ServeStanding(r *Room, standing func() Standing) {
 }
 
 const (
-	askWait    = 2 * time.Second        // for a driver's answer
+	askWait    = 2 * time.Second        // for a driver's answer, at first: a bad link loses some of the asking
 	settleWait = 250 * time.Millisecond // for others', once one has answered
 )
 
-// Leader finds the driver that leads: of those that say so, the one of the latest term. It returns all drivers that
+// answer is what a driver says of who leads, or why it does not.
+type answer struct {
+	addr string
+	Standing
+	err error
+}
+
+// leader finds the driver that leads: of those that say so, the one of the latest term. It returns all drivers that
 // are known, too.
-func Leader(ctx context.Context, drivers []string, by Party) (addr string, all []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askWait)
-	defer cancel()
-	type answer struct {
-		addr string
-		Standing
-		err error
-	}
-	answers := make(chan answer, len(drivers))
-	for _, a := range drivers {
-		go func() {
-			s, err := AskStanding(ctx, a, by)
-			answers <- answer{a, s, err}
-		}()
-	}
-	all = slices.Clone(drivers)
+func leader(ctx context.Context, wait time.Duration, drivers []string, by Party) (addr string, all []string, _ error) {
+	answers, silent := gather(ctx, wait, drivers, by)
 	var best answer
 	var why []string
-	var untrusted error
-	answered := false
-	settle := time.NewTimer(askWait)
-	defer settle.Stop()
-gathering:
-	for range drivers {
-		var a answer
-		select {
-		case a = <-answers:
-		case <-settle.C:
-			why = append(why, "others do not answer")
-			break gathering
-		}
-		answered = answered || a.err == nil
+	all = slices.Clone(drivers)
+	for _, a := range answers {
 		switch {
 		case a.err != nil:
-			if strings.Contains(a.err.Error(), "trust ") || strings.Contains(a.err.Error(), "tls:") {
-				untrusted = a.err
-			}
 			why = append(why, fmt.Sprintf("%s: %v", a.addr, a.err))
 			continue
 		case a.Leads && a.Term >= best.Term:
@@ -120,7 +98,6 @@ gathering:
 		case !a.Leads && (a.Leader == "" || a.Why != ""):
 			why = append(why, a.addr+" knows of none"+because(a.Why))
 		}
-		settle.Reset(settleWait)
 		for _, d := range a.Drivers {
 			if !slices.Contains(all, d) {
 				all = append(all, d)
@@ -129,16 +106,69 @@ gathering:
 	}
 	switch {
 	case len(all) > len(drivers): // drivers that were not known, and may know of another that leads
-		return Leader(ctx, all, by)
+		return leader(ctx, wait, all, by)
 	case best.Leads:
 		return best.addr, all, nil
-	case untrusted != nil && len(why) == len(drivers):
-		return "", all, fmt.Errorf("handshake failed: %w", untrusted)
 	}
-	if answered {
-		return "", all, fmt.Errorf("%w: %s", errNoneLeads, strings.Join(why, "; "))
+	return "", all, unled(answers, why, silent)
+}
+
+// gather asks drivers who leads. It waits for them, but not for long once one has answered; silent says that some had
+// neither answered nor refused by then.
+func gather(ctx context.Context, wait time.Duration, drivers []string, by Party) (answers []answer, silent bool) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	heard := make(chan answer, len(drivers))
+	for _, a := range drivers {
+		go func() {
+			s, err := AskStanding(ctx, a, by)
+			heard <- answer{a, s, err}
+		}()
 	}
-	return "", all, errors.New(strings.Join(why, "; "))
+	var settled <-chan time.Time
+	for range drivers {
+		select {
+		case a := <-heard:
+			if a.err != nil && ctx.Err() != nil { // it has waited for nothing, too
+				return answers, true
+			}
+			if answers = append(answers, a); a.err == nil {
+				settled = time.After(settleWait)
+			}
+		case <-settled:
+			return answers, true
+		case <-ctx.Done():
+			return answers, true
+		}
+	}
+	return answers, false
+}
+
+// unled returns why no driver is known to lead.
+func unled(answers []answer, why []string, silent bool) error {
+	answered := slices.ContainsFunc(answers, func(a answer) bool { return a.err == nil })
+	strange := slices.IndexFunc(answers, func(a answer) bool { return a.err != nil && untrusted(a.err) })
+	switch {
+	case strange >= 0 && !answered && !silent:
+		return fmt.Errorf("handshake failed: %w", answers[strange].err)
+	case silent && len(why) > 0:
+		why = append(why, "others do not answer")
+	case silent:
+		return errSilent
+	}
+	switch err := errors.New(strings.Join(why, "; ")); {
+	case answered:
+		return fmt.Errorf("%w: %w", errNoneLeads, err)
+	case silent:
+		return fmt.Errorf("%w: %w", errSilent, err)
+	default:
+		return err
+	}
+}
+
+// untrusted reports whether a driver was not asked because one side does not trust the other.
+func untrusted(err error) bool {
+	return strings.Contains(err.Error(), "trust ") || strings.Contains(err.Error(), "tls:")
 }
 
 func because(why string) string {
@@ -185,13 +215,17 @@ func (f *follower) connect(ctx context.Context, _ string) (net.Conn, error) {
 	return Connect(ctx, addr)
 }
 
-// patiently finds the driver that leads, and waits for one to be elected while there are drivers that answer.
+// patiently finds the driver that leads. It waits for one to be elected while there are drivers that answer, and asks
+// again, for longer, where all are silent: one that refuses is no such.
 func patiently(ctx context.Context, drivers []string, by Party) (addr string, all []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, electWait)
 	defer cancel()
-	for {
-		addr, all, err = Leader(ctx, drivers, by)
-		if err == nil || !errors.Is(err, errNoneLeads) {
+	for wait := askWait; ; {
+		addr, all, err = leader(ctx, wait, drivers, by)
+		switch {
+		case errors.Is(err, errSilent):
+			wait *= 2
+		case !errors.Is(err, errNoneLeads):
 			return addr, all, err
 		}
 		drivers = all
@@ -210,6 +244,9 @@ const (
 
 // errNoneLeads is why there is no driver to speak with although some answer.
 var errNoneLeads = errors.New("no driver leads")
+
+// errSilent is why there is none where no driver answers or refuses.
+var errSilent = errors.New("no driver answers in time")
 
 // DialDriver prepares a connection to the driver that leads, of a list of addresses with commas between them.
 func DialDriver(list string, by Party) (*grpc.ClientConn, error) {

@@ -1,0 +1,70 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/volley-engine/volley/internal/trust"
+)
+
+// TestSilenceIsNoRefusal: a driver behind a bad link is asked again, one that refuses is not.
+func TestSilenceIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	by := Party{ID: identity(t)}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	const wait = 50 * time.Millisecond
+	_, _, err = leader(context.Background(), wait, []string{silent.Addr().String()}, by)
+	if !errors.Is(err, errSilent) {
+		t.Error(err)
+	}
+	_, _, err = leader(context.Background(), wait, []string{gone.Addr().String()}, by)
+	if err == nil || errors.Is(err, errSilent) || !strings.Contains(err.Error(), "refused") {
+		t.Error(err)
+	}
+	both := []string{silent.Addr().String(), gone.Addr().String()}
+	if _, _, err := leader(context.Background(), wait, both, by); !errors.Is(err, errSilent) ||
+		!strings.Contains(err.Error(), "others do not answer") {
+		t.Error(err)
+	}
+}
+
+// identity returns that of an admin of a cluster of its own.
+func identity(t *testing.T) *trust.Identity {
+	t.Helper()
+	a, err := trust.NewAuthority("test", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificates, key, err := a.PEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []trust.AuthorityPEM{{Certificates: certificates, Key: key}}
+	as, err := trust.ImportAuthorities(filepath.Join(t.TempDir(), "trust"), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := as.Issue(trust.Name{Cluster: "test", Role: trust.Admin, ID: "ann"}, time.Hour, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := trust.NewIdentity(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
