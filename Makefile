@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build run test image netns chaos builds race lint sim mutants mutate house soak bench bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
+.PHONY: build run test image objects netns chaos builds race lint sim mutants mutate house soak bench bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
 
 build:
 	$(GO) build -trimpath -ldflags=-s -o bin/volley ./cmd/volley
@@ -17,6 +17,14 @@ test:
 	$(GO) test -timeout 15m ./...
 	cd deploy/image && $(GO) vet ./... && $(GO) test -timeout 15m ./...
 	cd deploy/kubernetes && $(GO) vet ./... && $(GO) test -timeout 15m ./...
+	cd integration/stores && $(GO) vet ./...
+
+# objects: the tests of objects against MinIO, which is built first (some minutes).
+MINIO ?= v0.0.0-20260212201848-7aac2a2c5b7c
+objects:
+	GOBIN=$(CURDIR)/bin $(GO) install github.com/minio/minio@$(MINIO)
+	VOLLEY_TEST_MINIO=$(CURDIR)/bin/minio $(GO) test -count=1 -timeout 15m -run 'Objects|Store|Written|Whole|Listed|First|Changed|NoneIs' \
+		./storage/objects ./rdd ./integration
 
 # image: the OCI image, in bin/image, built without Docker; PUSH=REGISTRY/NAME:TAG pushes it.
 PUSH ?=

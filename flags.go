@@ -194,6 +194,11 @@ func (f *EngineFlags) Config() (Config, error) {
 	if err := cfg.Pace.Fits(cfg.Executors, cfg.Slots); err != nil {
 		return cfg, usage("pace", "%v", err)
 	}
+	for flag, path := range map[string]string{"event-log": f.eventLog, "data-dir": f.dataDir} {
+		if strings.Contains(path, "://") {
+			return cfg, usage(flag, "%s is no path of this machine", path)
+		}
+	}
 	if cfg.DiskBudget, err = ParseBytes(f.disk); err != nil {
 		return cfg, usage("disk", "%v", err)
 	}

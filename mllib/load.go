@@ -90,3 +90,9 @@ func BeginWithClasses(dir string) (*ClassBeginning, error) {
 	}
 	return linear.BeginWithClasses(m), nil
 }
+
+// PlaceObjects writes what a job has made below the name of a store, as Save does with a model: made has the bytes by
+// the names of files.
+func PlaceObjects(dir string, overwrite bool, made map[string][]byte) error {
+	return model.PlaceObjects(dir, overwrite, made)
+}

@@ -9,11 +9,14 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/google/uuid"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/rdd/internal/exec"
 	"github.com/volley-engine/volley/rdd/internal/row"
+	"github.com/volley-engine/volley/storage/input/files"
+	"github.com/volley-engine/volley/storage/objects"
 	"github.com/volley-engine/volley/storage/shuffle"
 )
 
@@ -49,7 +52,7 @@ func Checkpoint[T any](ds Dataset[T], dir string) Dataset[T] {
 	if dir == "" {
 		ds.g.fail("checkpoint: no directory is given")
 	}
-	return kept(ds, "checkpoint", dir, Memory, func(d *shuffleDecl) { d.dir = absolute(dir) })
+	return kept(ds, "checkpoint", dir, Memory, func(d *shuffleDecl) { d.dir = files.Absolute(dir) })
 }
 
 // kept returns a dataset whose partitions are written once, as the outputs of a
@@ -89,8 +92,16 @@ func keep[T any](g *Graph, kind, detail string, input int, d *shuffleDecl) int {
 
 // emptyDir makes a directory, which must have nothing in it.
 func emptyDir(dir string) error {
-	if files, err := os.ReadDir(dir); err == nil && len(files) > 0 {
-		return fault.Newf(fault.BadInput, "checkpoint to", dir, "it exists and is not empty")
+	full := fault.Newf(fault.BadInput, "checkpoint to", dir, "it exists and is not empty")
+	if objects.Is(dir) {
+		found, err := (&objectPlace{dir: dir}).found()
+		if err == nil && len(found) > 0 {
+			err = full
+		}
+		return err
+	}
+	if found, err := os.ReadDir(dir); err == nil && len(found) > 0 {
+		return full
 	}
 	return saveError(dir, os.MkdirAll(dir, 0o755))
 }
@@ -101,9 +112,27 @@ func writeKept[T any](ctx context.Context, ds Dataset[T], part int, row row.Code
 	if dir == "" {
 		return writeWholePart(ctx, ds, part, row, packs)
 	}
+	if objects.Is(dir) {
+		return writeObject(ctx, ds, part, row, packs, dir)
+	}
 	out := exec.WriterTo(shuffle.NewWriter(dir, 1, packs.Memory()/8, -1), row)
 	defer out.Close()
 	return writeAll(ctx, ds, part, out)
+}
+
+// writeObject writes a partition to a file, and then to an object.
+func writeObject[T any](ctx context.Context, ds Dataset[T], part int, row row.Codec[T], packs runner.TaskContext,
+	dir string) (*written, error) {
+	w := packs.NewMapOutput(1)
+	w.ToFile()
+	out := exec.WriterTo(w, row)
+	defer out.Close()
+	made, err := writeAll(ctx, ds, part, out)
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("rows-%05d-%s", part, uuid.NewString())
+	return made, made.output.MoveTo(ctx, objects.Join(dir, name))
 }
 
 // copyOutput returns the task that copies an output of a node's map task to where it

@@ -9,6 +9,8 @@ import (
 
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/storage/input/files"
+	"github.com/volley-engine/volley/storage/objects"
 )
 
 // Save writes a result as <name>.json into the run's output directory. The
@@ -24,7 +26,10 @@ func Save[T any](ctx context.Context, s *Session, name string, value T) error {
 	if err != nil {
 		return fault.New(fault.UserCode, "save", name, err)
 	}
-	path := filepath.Join(s.cfg.OutDir, name+".json")
+	path := files.Join(s.cfg.OutDir, name+".json")
+	if objects.Is(path) {
+		return objects.Put(ctx, path, append(raw, '\n'))
+	}
 	if err := writeWhole(path, append(raw, '\n')); err != nil {
 		var pe *fs.PathError
 		if errors.As(err, &pe) {

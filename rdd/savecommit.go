@@ -75,7 +75,7 @@ func stage(dir, owner string, o saveOptions) error {
 }
 
 // ownParts are the names that saves give to their files.
-var ownParts = regexp.MustCompile(`^(part-\d{5,}(-\d+)?|_SUCCESS|_owner)$`)
+var ownParts = regexp.MustCompile(`^(part-\d{5,}(-\d+(-[0-9a-f]{12})?)?|_SUCCESS|_owner)$`)
 
 // mayReplace refuses a directory that a save must not replace, or append to: any that is not empty, with
 // Overwrite one that has files that no save has written, with Append one that is not a save's.
@@ -91,16 +91,28 @@ func mayReplace(dir string, o saveOptions) error {
 	case o.append:
 		m, err := files.ReadMarker(dir)
 		if err == nil && m == nil {
-			err = fault.Newf(fault.BadInput, "append to", dir, "no save has written it: it has no %s of one",
-				files.MarkerName).WithHint("save into a directory of its own: readers take several")
+			err = notSaved(dir)
 		}
 		return err
 	case !o.overwrite:
-		return fault.Newf(fault.BadInput, "save to", dir,
-			"it exists and is not empty").
-			WithHint("remove it, replace it (--overwrite, rdd.Overwrite) or add to it (rdd.Append)")
+		return notEmpty(dir)
 	}
 	return onlySaved(dir, found)
+}
+
+func notSaved(dir string) error {
+	return fault.Newf(fault.BadInput, "append to", dir, "no save has written it: it has no %s of one",
+		files.MarkerName).WithHint("save into a directory of its own: readers take several")
+}
+
+func notEmpty(dir string) error {
+	return fault.Newf(fault.BadInput, "save to", dir, "it exists and is not empty").
+		WithHint("remove it, replace it (--overwrite, rdd.Overwrite) or add to it (rdd.Append)")
+}
+
+func holdsOther(dir, name string) error {
+	return fault.Newf(fault.BadInput, "save to", dir, "it holds %s, which no save has written", name).
+		WithHint("it would be gone: remove it, or choose another directory")
 }
 
 // onlySaved refuses a directory that has files that no save has written, or has such directories.
@@ -117,8 +129,7 @@ func onlySaved(dir string, found []os.DirEntry) error {
 				return err
 			}
 		case f.IsDir() && f.Name() != ".staged" || !f.IsDir() && !ownParts.MatchString(f.Name()):
-			return fault.Newf(fault.BadInput, "save to", dir, "it holds %s, which no save has written", f.Name()).
-				WithHint("it would be gone: remove it, or choose another directory")
+			return holdsOther(dir, f.Name())
 		}
 	}
 	return nil

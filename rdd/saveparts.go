@@ -5,20 +5,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/rdd/internal/row"
+	"github.com/volley-engine/volley/storage/input/files"
 )
 
 // partName is what a part of a saved dataset is called.
@@ -178,13 +176,13 @@ func saveParts[T any](ds Dataset[T], f format[T], dir string, options []SaveOpti
 	if dir == "" {
 		ds.g.fail("%s: no directory is given", f.kind)
 	}
-	dir = absolute(dir)
+	dir = files.Absolute(dir)
 	task := func(ctx context.Context, part int, _ []byte, _ runner.TaskContext) ([]byte, error) {
 		env, err := envOf(ctx)
 		if err != nil {
 			return nil, err
 		}
-		w, err := newPartWriter(f, o, attemptsDir(dir), fmt.Sprintf(partName+"-%d-*", part, env.args.Attempt))
+		w, err := newPartWriter(f, o, placeOf(dir).parts(ctx, part, env.args.Attempt))
 		if err != nil {
 			return nil, err
 		}
@@ -201,19 +199,19 @@ func saveParts[T any](ds Dataset[T], f format[T], dir string, options []SaveOpti
 		}
 		defer release()
 		s.saves[id]++
-		owner := ownerOf(s, id)
+		owner, to := ownerOf(s, id), placeOf(dir)
 		if rows, done := savedBy(dir, owner); done {
-			return rows, saveError(dir, disk.RemoveAll(stagedDir(dir)))
+			return rows, to.drop()
 		}
-		if err := stage(dir, owner, o); err != nil {
+		if err := to.stage(owner, o); err != nil {
 			return 0, err
 		}
 		raws, err := callAll(ctx, s, id, ds.parts)
 		if err != nil {
-			disk.RemoveAll(stagedDir(dir))
+			_ = to.drop() // why it is given up is more important
 			return 0, err
 		}
-		return commitParts(dir, owner, raws, o)
+		return to.commit(owner, raws, o)
 	})
 	ds.g.node(a.id).detail = dir
 	return a
@@ -248,17 +246,13 @@ func (f *format[T]) optionsOf(g *Graph, options []SaveOption) (o saveOptions) {
 	return o
 }
 
-// absolute returns a path that means the same to executors, which may run elsewhere.
-func absolute(dir string) string {
-	if abs, err := filepath.Abs(dir); err == nil {
-		return abs
-	}
-	return dir
-}
-
 func saveError(path string, err error) error {
 	if err == nil {
 		return nil
+	}
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return err
 	}
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

@@ -3,11 +3,8 @@ package rdd
 import (
 	"cmp"
 	"container/list"
-	"io"
-	"path/filepath"
 	"strings"
 
-	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/storage/input/files"
@@ -30,24 +27,36 @@ const mostOpen = 64
 type partWriter[T any] struct {
 	format[T]
 	saveOptions
-	dir, pattern string
-	columns      *row.Columns[T] // of the files
-	keysOf       func(row *T) ([]files.Key, error)
-	open         map[string]*list.Element // by directory, of *openPart[T]
-	recent       *list.List               // the last written to is the first
-	staged       []stagedPart
+	files   partFiles
+	columns *row.Columns[T] // of the files
+	keysOf  func(row *T) ([]files.Key, error)
+	open    map[string]*list.Element // by directory, of *openPart[T]
+	recent  *list.List               // the last written to is the first
+	staged  []stagedPart
 }
 
 // openPart is a file that is being written.
 type openPart[T any] struct {
 	dir  string
-	file *disk.File
+	file *countedPart
 	sink sink[T]
 	rows int64
 }
 
-func newPartWriter[T any](f format[T], o saveOptions, dir, pattern string) (w *partWriter[T], err error) {
-	w = &partWriter[T]{format: f, saveOptions: o, dir: dir, pattern: pattern, columns: f.columns,
+// countedPart counts the bytes of a file.
+type countedPart struct {
+	partFile
+	size int64
+}
+
+func (c *countedPart) Write(p []byte) (int, error) {
+	n, err := c.partFile.Write(p)
+	c.size += int64(n)
+	return n, err
+}
+
+func newPartWriter[T any](f format[T], o saveOptions, to partFiles) (w *partWriter[T], err error) {
+	w = &partWriter[T]{format: f, saveOptions: o, files: to, columns: f.columns,
 		open: map[string]*list.Element{}, recent: list.New()}
 	if len(o.by) == 0 {
 		if _, err = w.of(""); err != nil {
@@ -117,15 +126,13 @@ func (w *partWriter[T]) of(dir string) (*openPart[T], error) {
 			return nil, err
 		}
 	}
-	f, err := disk.CreateTemp(w.dir, w.pattern)
+	f, err := w.files.create(dir)
 	if err != nil {
-		return nil, saveError(w.dir, err)
+		return nil, err
 	}
-	p := &openPart[T]{dir: dir, file: f}
+	p := &openPart[T]{dir: dir, file: &countedPart{partFile: f}}
 	w.open[dir] = w.recent.PushFront(p)
-	if err = f.Chmod(0o644); err == nil {
-		p.sink, err = w.format.open(f, w.columns, w.codec)
-	}
+	p.sink, err = w.format.open(p.file, w.columns, w.codec)
 	if err == nil && w.header != "" { // of lines
 		err = p.sink.(interface{ begin(line string) error }).begin(w.header)
 	}
@@ -139,18 +146,12 @@ func (w *partWriter[T]) close(e *list.Element, err error) error {
 	if p.sink != nil {
 		err = cmp.Or(err, p.sink.Close())
 	}
-	part := stagedPart{Name: filepath.Base(p.file.Name()), Dir: p.dir, Rows: p.rows}
+	part := stagedPart{Dir: p.dir, Rows: p.rows, Size: p.file.size}
 	if err == nil {
-		part.Size, err = p.file.Seek(0, io.SeekEnd)
-	}
-	if err == nil && w.durable {
-		err = p.file.Sync() // the marker must not be on the disk before it
-	}
-	if cerr := p.file.Close(); err == nil {
-		err = saveError(p.file.Name(), cerr)
+		part.Name, err = p.file.keep(w.durable)
 	}
 	if err != nil {
-		disk.Remove(p.file.Name())
+		p.file.drop()
 		return writeError(p.file.Name(), err)
 	}
 	w.staged = append(w.staged, part)
@@ -164,7 +165,7 @@ func (w *partWriter[T]) finish(err error) error {
 	}
 	if err != nil {
 		for _, p := range w.staged {
-			disk.Remove(filepath.Join(w.dir, p.Name))
+			w.files.remove(p.Name)
 		}
 	}
 	return err

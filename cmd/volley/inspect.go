@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sort"
 	"strings"
 
@@ -13,6 +11,7 @@ import (
 
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/files"
 	"github.com/volley-engine/volley/storage/input/rows"
 )
 
@@ -45,7 +44,7 @@ func inspectCommand() *cobra.Command {
 			if err := f.ready(c); err != nil {
 				return err
 			}
-			if _, err := os.Stat(filepath.Join(args[0], "model.json")); err == nil {
+			if _, err := files.ReadFile(files.Join(args[0], "model.json")); err == nil {
 				return inspectModel(args[0], f.json)
 			}
 			return inspectData(c.Context(), f, args[0])
@@ -63,7 +62,7 @@ func inspectModel(dir string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	raw, err := os.ReadFile(filepath.Join(dir, "model.json"))
+	raw, err := files.ReadFile(files.Join(dir, "model.json"))
 	if err != nil {
 		return err
 	}

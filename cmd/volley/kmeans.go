@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"os"
 	"strconv"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage/input/files"
 )
 
 // kmeansFlags are the job kmeans, and its own flags.
@@ -76,7 +76,7 @@ func (f *kmeansFlags) configure(c *cobra.Command, t *trainFlags) (err error) {
 // readCentres reads a line of numbers for each centre, between blanks, tabs,
 // commas or semicolons.
 func readCentres(path string) (rows [][]float64, err error) {
-	file, err := os.Open(path)
+	file, err := files.OpenPath(path)
 	if err != nil {
 		return nil, fault.Newf(fault.Usage, "read --centers", path,
 			"there is no such file").WithHint("use parallel, random, or a file with a line of numbers for each centre")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -19,6 +20,7 @@ import (
 	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage/objects"
 )
 
 // dataFlags are the flags of commands that read data with a model.
@@ -109,6 +111,9 @@ func toFile(path string, write func(io.Writer) error) error {
 	if path == "-" {
 		return write(os.Stdout)
 	}
+	if objects.Is(path) {
+		return toObject(path, write)
+	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".writing-*")
 	if err != nil {
 		return fault.New(fault.NoResources, "write", path, err)
@@ -128,6 +133,18 @@ func toFile(path string, write func(io.Writer) error) error {
 		return fault.New(fault.NoResources, "write", path, err)
 	}
 	return nil
+}
+
+func toObject(name string, write func(io.Writer) error) error {
+	w, err := objects.Create(context.Background(), name)
+	if err != nil {
+		return err
+	}
+	defer w.Abort() // nothing, once it is closed
+	if err := write(w); err != nil {
+		return err
+	}
+	return w.Close()
 }
 
 func evaluateCommand() *cobra.Command {

@@ -17,6 +17,7 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage/objects"
 )
 
 // predictFlags are the flags of predictions.
@@ -88,7 +89,7 @@ func (f *predictFlags) registerJob(c *cobra.Command) {
 	f.register(c)
 	fs := c.Flags()
 	f.engine.Register(fs)
-	fs.StringVar(&f.output, "output", "", "directory for the predictions")
+	fs.StringVar(&f.output, "output", "", "directory for the predictions, or the name of one in a store (s3://, gs://)")
 	fs.BoolVar(&f.overwrite, "overwrite", false, "replace the directory of an earlier run")
 	fs.StringVar(&f.codec, "compress", "none", "compression of the files: none, gzip or zstd")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object with the result on stdout")
@@ -141,8 +142,8 @@ func (f *predictFlags) asUser(c *cobra.Command) error {
 	if err := notAnInput(c, "event-log", f.engine.EventLog(), f.data); err != nil {
 		return err
 	}
-	if out := localPath(f.output); strings.Contains(out, "://") {
-		return usage(c, "output", "%s is no local path", out)
+	if out := localPath(f.output); strings.Contains(out, "://") && !objects.Is(out) {
+		return usage(c, "output", "%s is neither a path nor the name of objects", out)
 	}
 	for _, in := range f.data {
 		if overlap(localPath(f.output), beforePattern(localPath(in))) {

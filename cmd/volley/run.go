@@ -68,10 +68,12 @@ func (f *trainFlags) register(c *cobra.Command, a about) {
 	fs.StringVar(&f.target, "target", "", "stop at this objective")
 	fs.DurationVar(&f.maxTime, "max-time", 0, "stop after this much training time; 0 is no limit")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of the shuffle of rows")
-	fs.StringVar(&f.out, "out", "", "directory for the model; none is kept without it")
+	fs.StringVar(&f.out, "out", "",
+		"directory for the model, or the name of one in a store (s3://, gs://); none is kept without it")
 	fs.BoolVar(&f.overwrite, "overwrite", false, "replace the model directory if it exists")
 	fs.StringVar(&f.checkpoints, "checkpoint-dir", "",
-		"directory for checkpoints; default OUT.checkpoints where --checkpoint-every is set")
+		"directory for checkpoints, or the name of one in a store; default OUT.checkpoints where --checkpoint-every "+
+			"is set")
 	fs.IntVar(&f.checkpointEvery, "checkpoint-every", 0, "iterations between checkpoints; 0 keeps none")
 	fs.BoolVar(&f.resume, "resume", false,
 		"go on from the newest whole checkpoint, with the options of before; limits of iterations and time may "+
@@ -84,7 +86,8 @@ func (f *trainFlags) register(c *cobra.Command, a about) {
 
 func (f *trainFlags) registerInput(c *cobra.Command) {
 	fs := c.Flags()
-	fs.StringSliceVar(&f.data, "data", nil, "training data: paths, globs, directories or file:// URIs")
+	fs.StringSliceVar(&f.data, "data", nil,
+		"training data: paths, globs, directories, or names of objects (s3://, gs://, https://)")
 	fs.StringSliceVar(&f.test, "test", nil, "test data, for the metrics")
 	fs.StringVar(&f.format, "format", "", "libsvm, csv, tsv, parquet or arrow (default: by name and content)")
 	fs.StringVar(&f.label, "label", "", "column of the label: a name or a zero-based number (default: \"label\", "+

@@ -24,6 +24,7 @@ import (
 	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/mllib"
+	"github.com/volley-engine/volley/storage/objects"
 )
 
 // submitFlags are those of submit beside the job's own.
@@ -132,7 +133,7 @@ func (s *submitFlags) validate(c *cobra.Command, f *trainFlags) error {
 			"volley job ID --out DIR")
 	}
 	for flag, path := range map[string]string{"out": f.out, "event-log": f.engine.EventLog()} {
-		if path == "" {
+		if path == "" || flag == "out" && objects.Is(path) {
 			continue
 		}
 		if info, err := os.Stat(filepath.Dir(filepath.Clean(path))); err != nil || !info.IsDir() {
@@ -352,6 +353,15 @@ func (w *watcher) bring(ctx context.Context, out string, overwrite bool, eventLo
 
 // placeModel writes a model's directory atomically.
 func placeModel(out string, overwrite bool, files map[string][]byte) error {
+	if objects.Is(out) {
+		made := map[string][]byte{}
+		for name, raw := range files {
+			if filepath.Dir(name) == "out" {
+				made[filepath.Base(name)] = raw
+			}
+		}
+		return mllib.PlaceObjects(out, overwrite, made)
+	}
 	tmp, err := os.MkdirTemp(filepath.Dir(filepath.Clean(out)), ".volley-model-*")
 	if err != nil {
 		return fault.New(fault.NoResources, "write the model in", out, err)

@@ -19,6 +19,10 @@ var final = []error{unix.ENOENT, unix.EACCES, unix.EPERM, unix.EISDIR, unix.ENOT
 // file or permission fails on every machine; lack of descriptors or memory and faults of
 // disks and networks are temporary, or of one machine.
 func OpenError(path string, err error) error {
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return err
+	}
 	if pe, ok := err.(*fs.PathError); ok {
 		err = pe.Err
 	}

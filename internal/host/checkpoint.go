@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage/input/files"
+	"github.com/volley-engine/volley/storage/objects"
 )
 
 const checkpointVersion = 5
@@ -80,10 +83,17 @@ func writeCheckpoint(dir string, c *checkpoint) error {
 	}
 	raw = append(raw, '\n')
 	raw = disk.Seal(raw)
+	name := files.Join(dir, fmt.Sprintf("checkpoint-%09d", c.Sequence))
+	if objects.Is(dir) {
+		if err := objects.Put(context.Background(), name, raw); err != nil {
+			return err
+		}
+		dropCheckpoints(dir)
+		return nil
+	}
 	if err := disk.MkdirAll(dir, 0o755); err != nil {
 		return checkpointError(dir, err)
 	}
-	name := filepath.Join(dir, fmt.Sprintf("checkpoint-%09d", c.Sequence))
 	if err := disk.WriteSynced(name+".part", raw, 0o644); err != nil {
 		disk.Remove(name + ".part")
 		return checkpointError(dir, err)
@@ -105,13 +115,22 @@ func writeCheckpoint(dir string, c *checkpoint) error {
 // damaged among the older ones.
 func dropCheckpoints(dir string) {
 	whole := 0
-	for _, file := range slices.Backward(checkpointFiles(dir)) {
+	all, _ := checkpointFiles(dir) // what is not removed now is removed the next time
+	for _, file := range slices.Backward(all) {
 		if whole == keepCheckpoints {
-			disk.Remove(file)
+			removeCheckpoint(file)
 		} else if _, err := readCheckpoint(file); err == nil {
 			whole++
 		}
 	}
+}
+
+func removeCheckpoint(file string) {
+	if objects.Is(file) {
+		_ = objects.Remove(context.Background(), file) // the next time
+		return
+	}
+	disk.Remove(file)
 }
 
 func checkpointError(dir string, err error) error {
@@ -123,21 +142,31 @@ func checkpointError(dir string, err error) error {
 }
 
 // checkpointFiles returns the finished checkpoints, oldest first.
-func checkpointFiles(dir string) []string {
-	files, _ := filepath.Glob(filepath.Join(dir, "checkpoint-*"))
-	files = slices.DeleteFunc(files, func(f string) bool { return strings.HasSuffix(f, ".part") })
-	slices.Sort(files)
-	return files
+func checkpointFiles(dir string) (all []string, err error) {
+	if objects.Is(dir) {
+		err = objects.List(context.Background(), files.Join(dir, "checkpoint-"), func(i objects.Info) bool {
+			all = append(all, i.Name)
+			return true
+		})
+		return all, err
+	}
+	all, _ = filepath.Glob(filepath.Join(dir, "checkpoint-*"))
+	all = slices.DeleteFunc(all, func(f string) bool { return strings.HasSuffix(f, ".part") })
+	slices.Sort(all)
+	return all, nil
 }
 
 // latestCheckpoint returns the newest checkpoint that is whole; none is no
 // error, one of another plan or of a run with other options is.
 func latestCheckpoint(dir string, p plan.Digest, job string) (*checkpoint, error) {
-	files := checkpointFiles(dir)
-	for _, file := range slices.Backward(files) {
+	all, err := checkpointFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range slices.Backward(all) {
 		c, err := readCheckpoint(file)
-		if fault.KindOf(err) == fault.PlanMismatch {
-			return nil, err
+		if fault.KindOf(err) == fault.PlanMismatch || objects.Is(file) && fault.Policy(fault.KindOf(err)).Retry {
+			return nil, err // a store that does not answer now has it all the same
 		}
 		if err != nil {
 			continue
@@ -149,16 +178,16 @@ func latestCheckpoint(dir string, p plan.Digest, job string) (*checkpoint, error
 		}
 		return c, nil
 	}
-	if len(files) > 0 {
+	if len(all) > 0 {
 		return nil, fault.Newf(fault.Corrupt, "resume from", dir, "no checkpoint in it is whole")
 	}
 	return nil, nil
 }
 
 func readCheckpoint(path string) (*checkpoint, error) {
-	raw, err := os.ReadFile(path)
+	raw, err := files.ReadFile(path)
 	if err != nil {
-		return nil, checkpointError(path, err)
+		return nil, err
 	}
 	body, whole := disk.Unseal(raw)
 	if !whole {

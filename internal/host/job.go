@@ -25,7 +25,7 @@ type Job struct {
 	program Program
 	cluster cluster
 	remote  *remote // the cluster, where it is one of processes
-	files   files
+	files   directories
 	packs   *catalog
 	record  *record
 	keeper  *keeper

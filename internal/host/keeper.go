@@ -12,6 +12,7 @@ import (
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage/objects"
 	"github.com/volley-engine/volley/storage/pack"
 )
 
@@ -33,8 +34,17 @@ type keeper struct {
 // cluster has started for the job.
 func openKeeper(cfg Config, p plan.Digest, term uint32) (*keeper, error) {
 	k := &keeper{cfg: cfg, plan: p, life: term}
+	if objects.Is(cfg.Checkpoints) {
+		if err := objects.CanWrite(cfg.Checkpoints); err != nil {
+			return nil, err
+		}
+	}
 	if !cfg.Resume {
-		if files := checkpointFiles(cfg.Checkpoints); len(files) > 0 {
+		found, err := checkpointFiles(cfg.Checkpoints)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) > 0 {
 			return nil, fault.Newf(fault.Usage, "keep checkpoints in", cfg.Checkpoints,
 				"it holds those of another run").
 				WithHint("add --resume to go on from them, or remove the directory")

@@ -163,8 +163,8 @@ func hashes(meta *pack.Meta) (all []plan.Digest) {
 	return all
 }
 
-// files are the directories of a job in this process, and their cleanup.
-type files struct {
+// directories are those of a job in this process, and their cleanup.
+type directories struct {
 	cache *pack.Cache
 	dir   string // for this run
 	ends  []func()
@@ -172,7 +172,7 @@ type files struct {
 
 // open falls back to a temporary directory, with a warning, where the
 // data directory cannot be used.
-func (f *files) open(cfg Config) (err error) {
+func (f *directories) open(cfg Config) (err error) {
 	if f.cache, err = pack.OpenCache(cfg.DataDir, cfg.DiskBudget); err != nil {
 		tmp, terr := os.MkdirTemp("", "volley-*")
 		if terr != nil {
@@ -193,9 +193,9 @@ func (f *files) open(cfg Config) (err error) {
 	return nil
 }
 
-func (f *files) atEnd(do func()) { f.ends = append(f.ends, do) }
+func (f *directories) atEnd(do func()) { f.ends = append(f.ends, do) }
 
-func (f *files) close() {
+func (f *directories) close() {
 	for _, do := range slices.Backward(f.ends) {
 		do()
 	}

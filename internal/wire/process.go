@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,13 +69,18 @@ const ExitLost = 75
 
 const processEnv = "VOLLEY_PROCESS"
 
+// passed are variables that children get, besides those of the credentials for stores of objects.
+var passed = []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR", "GODEBUG", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY",
+	"HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "STORAGE_EMULATOR_HOST"}
+
 // Environ returns the environment of a child: the part of this process's that a
 // program needs, the data directory, and its role.
 func (p Process) Environ(dataDir string) []string {
 	var out []string
 	for _, v := range os.Environ() {
-		switch name, _, _ := strings.Cut(v, "="); name {
-		case "PATH", "HOME", "LANG", "TZ", "TMPDIR", "GODEBUG":
+		name, _, _ := strings.Cut(v, "=")
+		switch {
+		case slices.Contains(passed, name), strings.HasPrefix(name, "AWS_"), strings.HasPrefix(name, "GOOGLE_"):
 			out = append(out, v)
 		}
 	}

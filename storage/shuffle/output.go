@@ -2,6 +2,7 @@ package shuffle
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/volley-engine/volley/internal/disk"
+	"github.com/volley-engine/volley/storage/objects"
 )
 
 // Span is a run of neighbouring partitions: From, and those up to Through, the
@@ -219,11 +221,11 @@ func (b *Output) Open(span Span) (io.ReadCloser, error) {
 	if b.path == "" {
 		return &partitionInMemory{mem: b.mem, left: slices.Concat(b.extents[span.From:span.Through]...)}, nil
 	}
-	f, err := os.Open(b.path)
+	f, size, err := openRows(b.path)
 	if err != nil {
-		return nil, disk.OpenError(b.path, err)
+		return nil, err
 	}
-	if info, err := f.Stat(); err != nil || info.Size() < b.size {
+	if size < b.size {
 		f.Close()
 		return nil, damaged("their file is cut off")
 	}
@@ -268,18 +270,68 @@ func (*partitionInMemory) Close() error { return nil }
 // Path returns the file that the rows are in; empty where they are in memory.
 func (b *Output) Path() string { return b.path }
 
-// OpenRows reads all blocks of a file of rows.
+// OpenRows reads all blocks of a file of rows, or of an object.
 func OpenRows(path string) (io.ReadCloser, error) {
+	f, _, err := openRows(path)
+	return f, err
+}
+
+// rowsFile is an open file of rows.
+type rowsFile interface {
+	io.ReadCloser
+	io.ReaderAt
+}
+
+// openRows opens a file of rows, and returns how many bytes it has.
+func openRows(path string) (rowsFile, int64, error) {
+	if objects.Is(path) {
+		r, err := objects.Open(path)
+		if err != nil {
+			return nil, 0, err
+		}
+		return r, r.Size, nil
+	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, disk.OpenError(path, err)
+		return nil, 0, disk.OpenError(path, err)
 	}
-	return f, nil
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, disk.OpenError(path, err)
+	}
+	return f, info.Size(), nil
+}
+
+// MoveTo moves rows from their file to an object.
+func (b *Output) MoveTo(ctx context.Context, name string) error {
+	f, err := os.Open(b.path)
+	if err != nil {
+		return disk.OpenError(b.path, err)
+	}
+	defer f.Close()
+	w, err := objects.Create(ctx, name)
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(w, f); err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		w.Abort()
+		return err
+	}
+	os.Remove(b.path)
+	b.path = name
+	return nil
 }
 
 // Remove deletes the rows.
 func (b *Output) Remove() {
-	if b.path != "" {
+	switch {
+	case objects.Is(b.path):
+		_ = objects.Remove(context.Background(), b.path) // it belongs to a job that has what it needs
+	case b.path != "":
 		os.Remove(b.path)
 	}
 	b.mem = nil

@@ -2,8 +2,6 @@ package model
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -160,7 +158,7 @@ func LoadColumns(dir string, rows int, parse func(s *Stored)) (err error) {
 			err = wrong("%v", r)
 		}
 	}()
-	raw, err := os.ReadFile(filepath.Join(dir, "weights.arrow"))
+	raw, err := readNumbers(dir)
 	if err != nil {
 		return err
 	}

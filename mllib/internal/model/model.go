@@ -18,6 +18,8 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/files"
+	"github.com/volley-engine/volley/storage/objects"
 )
 
 // Model is what a training job comes to. A saved one is plain data: a directory of
@@ -70,6 +72,13 @@ func Save(dir string, overwrite bool, head any, numbers *Columns) error {
 	if err := CanSave(dir, overwrite); err != nil {
 		return err
 	}
+	if objects.Is(dir) {
+		raw, weights, err := encode(head, numbers)
+		if err != nil {
+			return err
+		}
+		return PlaceObjects(dir, overwrite, map[string][]byte{headFile: raw, numbersFile: weights})
+	}
 	if err := disk.MkdirSynced(filepath.Dir(dir), 0o755); err != nil {
 		return saveError(dir, err)
 	}
@@ -96,8 +105,7 @@ func onlyAModel(dir string) error {
 		}
 	}
 	if err != nil {
-		return fault.Newf(fault.Usage, "save the model to", dir, "it is not a model's directory").
-			WithHint("choose another --out")
+		return notAModel(dir, err)
 	}
 	return nil
 }
@@ -105,9 +113,11 @@ func onlyAModel(dir string) error {
 // CanSave reports whether a model may be saved to a directory, before there is
 // one to save.
 func CanSave(dir string, overwrite bool) error {
+	if objects.Is(dir) {
+		return canSaveObjects(dir, overwrite)
+	}
 	if _, err := os.Stat(dir); err == nil && !overwrite {
-		return fault.Newf(fault.Usage, "save the model to", dir, "it exists already").
-			WithHint("add --overwrite, or choose another directory")
+		return existsAlready(dir)
 	}
 	return onlyAModel(dir)
 }
@@ -132,16 +142,23 @@ func replaceDir(tmp, dir string) error {
 	return nil
 }
 
-func write(dir string, head any, numbers *Columns) error {
-	raw, err := json.MarshalIndent(head, "", "  ")
-	if err != nil {
-		return err
+// encode returns the files of a model.
+func encode(head any, numbers *Columns) (raw, weights []byte, err error) {
+	if raw, err = json.MarshalIndent(head, "", "  "); err != nil {
+		return nil, nil, err
 	}
-	weights, err := numbers.encode()
-	if err != nil {
-		return err
+	if weights, err = numbers.encode(); err != nil {
+		return nil, nil, err
 	}
 	raw = fmt.Appendf(bytes.TrimSuffix(raw, []byte("\n}")), ",\n  \"weights_sha256\": %q\n}\n", digestOf(weights))
+	return raw, weights, nil
+}
+
+func write(dir string, head any, numbers *Columns) error {
+	raw, weights, err := encode(head, numbers)
+	if err != nil {
+		return err
+	}
 	if err := disk.WriteSynced(filepath.Join(dir, "model.json"), raw, 0o644); err != nil {
 		return err
 	}
@@ -176,7 +193,7 @@ func Load(dir string, kinds []Kind) (Model, error) {
 
 // LoadDigest does what Load does, and returns the digest of what it has read, which is the same wherever the model is.
 func LoadDigest(dir string, kinds []Kind) (m Model, digest string, err error) {
-	raw, err := os.ReadFile(filepath.Join(dir, "model.json"))
+	raw, err := files.ReadFile(files.Join(dir, headFile))
 	if err != nil {
 		return nil, "", loadError(dir, err)
 	}
@@ -223,7 +240,7 @@ func digestOf(raw []byte) string {
 
 // asSaved checks that a model's numbers are those that were saved with it.
 func asSaved(dir, digest string) error {
-	weights, err := os.ReadFile(filepath.Join(dir, "weights.arrow"))
+	weights, err := readNumbers(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return wrong("it is missing")
 	}
@@ -247,6 +264,10 @@ func LoadAs[M Model](dir, name string, kinds []Kind) (as M, err error) {
 }
 
 func loadError(dir string, err error) error {
+	var known *fault.Error
+	if errors.As(err, &known) && known.Op == "open" { // of a file or an object: its directory says more
+		err = known.Err
+	}
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		err = pe.Err

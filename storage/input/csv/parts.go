@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"os"
 	"runtime"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/storage/input/files"
 	"github.com/volley-engine/volley/storage/input/text"
@@ -75,9 +73,9 @@ func (d *dialect) guess(r files.Range, offset int64) (int64, error) {
 	if offset <= r.Skip {
 		return r.Skip, nil
 	}
-	f, err := os.Open(r.File.Path)
+	f, err := r.File.Open()
 	if err != nil {
-		return 0, disk.OpenError(r.File.Path, err)
+		return 0, err
 	}
 	defer f.Close()
 	return text.NextLine(f, offset-1, d.Newline)

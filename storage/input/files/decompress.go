@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -54,9 +53,9 @@ func compressionOf(head []byte) compression {
 
 // sniffCompression reads a file's first bytes; names do not decide.
 func sniffCompression(path string) (compression, error) {
-	f, err := os.Open(path)
+	f, err := OpenPath(path)
 	if err != nil {
-		return plain, disk.OpenError(path, err)
+		return plain, err
 	}
 	defer f.Close()
 	head := make([]byte, 4)
@@ -69,10 +68,23 @@ func sniffCompression(path string) (compression, error) {
 
 // Open opens a file and decompresses it.
 func Open(path string) (io.ReadCloser, error) {
-	f, err := os.Open(path)
+	f, err := OpenPath(path)
 	if err != nil {
-		return nil, disk.OpenError(path, err)
+		return nil, err
 	}
+	return unpacked(path, f)
+}
+
+// Unpacked does what Open does, with the file as it was resolved.
+func (f File) Unpacked() (io.ReadCloser, error) {
+	h, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	return unpacked(f.Path, h)
+}
+
+func unpacked(path string, f Handle) (io.ReadCloser, error) {
 	counted := &countingReader{r: f}
 	br := bufio.NewReaderSize(counted, 256<<10)
 	head, _ := br.Peek(4)

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
-	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 )
 
@@ -82,20 +80,20 @@ func (m *Marker) SavedBy(owner string) (rows int64, done bool) {
 func (m *Marker) SameKeys(dir string) error {
 	all := make([]File, len(m.Files))
 	for i, f := range m.Files {
-		all[i] = File{Path: filepath.Join(dir, f.Name), Keys: keysOf(f.Name)}
+		all[i] = File{Path: Join(dir, f.Name), Keys: keysOf(f.Name)}
 	}
 	return SameKeys(all)
 }
 
 // ReadMarker reads a directory's marker; nil where it has none of this engine's.
 func ReadMarker(dir string) (*Marker, error) {
-	path := filepath.Join(dir, MarkerName)
-	raw, err := os.ReadFile(path)
+	path := Join(dir, MarkerName)
+	raw, err := ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, disk.OpenError(path, err)
+		return nil, err
 	}
 	if len(raw) > 0 && len(raw) <= len(markerHead) && strings.HasPrefix(markerHead+"\n", string(raw)) {
 		return nil, fault.Newf(fault.Corrupt, "read", path, "it is cut off").
@@ -158,7 +156,7 @@ func (m *Marker) parse(raw []byte) error {
 func (m *Marker) files(dir string) ([]File, error) {
 	paths := make([]string, len(m.Files))
 	for i, f := range m.Files {
-		paths[i] = filepath.Join(dir, f.Name)
+		paths[i] = Join(dir, f.Name)
 	}
 	files, err := keyed(dir, paths)
 	for i := range files {

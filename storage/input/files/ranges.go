@@ -1,5 +1,7 @@
 package files
 
+import "github.com/volley-engine/volley/storage/objects"
+
 // Range is a part of a file: the lines that begin in [Offset, Offset+Length).
 // A compressed file has one range, whose length is the compressed size.
 type Range struct {
@@ -15,11 +17,11 @@ type Range struct {
 func Ranges(files []File, size int64) ([]Range, error) {
 	var out []Range
 	for _, f := range files {
-		packed, err := sniffCompression(f.Path)
+		whole, err := f.undivided(size)
 		if err != nil {
 			return nil, err
 		}
-		if packed != plain || f.Size <= size {
+		if whole {
 			out = append(out, Range{File: f, Length: f.Size})
 			continue
 		}
@@ -28,6 +30,16 @@ func Ranges(files []File, size int64) ([]Range, error) {
 		}
 	}
 	return out, nil
+}
+
+// undivided reports whether a file is read from its beginning to its end, by one reader. A small object is not asked
+// for.
+func (f File) undivided(size int64) (bool, error) {
+	if f.Whole || f.Size <= size && objects.Is(f.Path) {
+		return true, nil
+	}
+	packed, err := sniffCompression(f.Path)
+	return packed != plain || f.Size <= size, err
 }
 
 // fewParts is about how many parts of little data there are to share out.

@@ -1,7 +1,8 @@
 package files
 
 import (
-	"fmt"
+	"context"
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/storage/objects"
 )
 
 // File is one resolved input file with what is needed to see that it has not
@@ -18,10 +20,12 @@ type File struct {
 	Path    string `json:"path"`
 	Size    int64  `json:"size"`
 	ModTime int64  `json:"mtime_ns"`
-	Keys    []Key  `json:"keys,omitempty"` // columns that its directories have
+	Tag     string `json:"tag,omitempty"`   // of an object: another one has other bytes
+	Whole   bool   `json:"whole,omitempty"` // a server's that does not send parts
+	Keys    []Key  `json:"keys,omitempty"`  // columns that its directories have
 }
 
-// Resolve expands paths, globs, directories and file:// URIs to the files
+// Resolve expands paths, globs, directories, file:// URIs and names of objects to the files
 // they name, in sorted order within each argument. Directories are read with those
 // below them, of which names such as country=DE are columns. What begins
 // with "." or "_" is left out of directories, as Hadoop's readers do. A save of no rows has no files.
@@ -38,6 +42,9 @@ func Resolve(uris ...string) ([]File, error) {
 }
 
 func resolveOne(uri string) ([]File, error) {
+	if objects.Is(uri) {
+		return resolveObjects(context.Background(), uri)
+	}
 	path, err := localPath(uri)
 	if err != nil {
 		return nil, err
@@ -60,7 +67,7 @@ func localPath(uri string) (string, error) {
 	}
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" || (u.Host != "" && u.Host != "localhost") {
-		return "", fault.Newf(fault.BadInput, "open", uri, "only local paths and file:// URIs can be read")
+		return "", fault.Newf(fault.BadInput, "open", uri, "only paths, file://, s3://, gs:// and https:// can be read")
 	}
 	return u.Path, nil
 }
@@ -77,11 +84,9 @@ func resolveDir(dir string) ([]File, error) {
 	if err != nil {
 		return nil, disk.OpenError(dir, err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, ".staged")); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, StagedName)); err == nil {
 		if _, err := os.Stat(filepath.Join(dir, MarkerName)); err != nil {
-			return nil, fault.Newf(fault.BadInput, "open", dir,
-				"a save into it has not come to its end: it has .staged, and no %s", MarkerName).
-				WithHint("save it again; or, to read what is there, remove .staged")
+			return nil, unfinished(dir)
 		}
 	}
 	paths, err := dataFiles(dir, entries, 0)
@@ -130,11 +135,14 @@ func dataFiles(dir string, entries []os.DirEntry, depth int) (paths []string, er
 
 // keyed returns the files of a directory, with the columns that the directories below it have.
 func keyed(dir string, paths []string) ([]File, error) {
-	files, err := statAll(paths)
+	stat := statAll
+	if objects.Is(dir) {
+		stat = statObjects
+	}
+	files, err := stat(paths)
 	for i := range files {
-		if rel, rerr := filepath.Rel(dir, paths[i]); rerr == nil {
-			files[i].Keys = keysOf(rel)
-		}
+		rel := strings.TrimPrefix(paths[i], Join(dir)+"/")
+		files[i].Keys = keysOf(rel)
 	}
 	return files, err
 }
@@ -169,13 +177,24 @@ func statAll(paths []string) ([]File, error) {
 
 // Unchanged checks that a resolved file is still the one that was resolved.
 func (f File) Unchanged() error {
+	if objects.Is(f.Path) {
+		now, err := objects.Stat(context.Background(), f.Path)
+		if err == nil && !f.object().Same(now) {
+			err = f.changed()
+		}
+		return err
+	}
 	info, err := os.Stat(f.Path)
 	if err != nil {
 		return disk.OpenError(f.Path, err)
 	}
 	if info.Size() != f.Size || info.ModTime().UnixNano() != f.ModTime {
-		return fault.New(fault.BadInput, "read", f.Path, fmt.Errorf("the file changed since the job resolved it")).
-			WithHint("run the job again")
+		return f.changed()
 	}
 	return nil
+}
+
+func (f File) changed() error {
+	return fault.New(fault.BadInput, "read", f.Path, errors.New("the file changed since the job resolved it")).
+		WithHint("run the job again")
 }

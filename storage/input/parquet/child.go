@@ -21,6 +21,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/metadata"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+	"github.com/volley-engine/volley/storage/input/files"
 	"golang.org/x/sys/unix"
 )
 
@@ -240,7 +241,7 @@ func (o *decodeOrder) wanted() []string {
 }
 
 func openColumns(order decodeOrder) (*columnSource, error) {
-	f, err := os.Open(order.Path)
+	f, err := files.OpenPath(order.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +261,7 @@ func openColumns(order decodeOrder) (*columnSource, error) {
 	return openArrowStream(f)
 }
 
-func openParquet(f *os.File, order decodeOrder) (*columnSource, error) {
+func openParquet(f files.Handle, order decodeOrder) (*columnSource, error) {
 	head := make([]byte, 4)
 	if _, err := f.ReadAt(head, 0); err == nil && string(head) != "PAR1" && string(head) != "PARE" {
 		return nil, errors.New("it is not a Parquet file: it does not begin with PAR1")
@@ -296,7 +297,7 @@ func openParquet(f *os.File, order decodeOrder) (*columnSource, error) {
 	return s, nil
 }
 
-func openArrowFile(f *os.File) (*columnSource, error) {
+func openArrowFile(f files.Handle) (*columnSource, error) {
 	r, err := ipc.NewFileReader(f)
 	if err != nil {
 		return nil, err
@@ -317,7 +318,7 @@ func openArrowFile(f *os.File) (*columnSource, error) {
 	return s, nil
 }
 
-func openArrowStream(f *os.File) (*columnSource, error) {
+func openArrowStream(f files.Handle) (*columnSource, error) {
 	r, err := ipc.NewReader(bufio.NewReaderSize(f, 1<<20))
 	if err != nil {
 		return nil, err

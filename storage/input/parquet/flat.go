@@ -3,7 +3,6 @@ package parquet
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -11,8 +10,8 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/schema"
 
-	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/storage/input/files"
 )
 
 // FlatColumn is a run of values of a Parquet column that is neither a list nor
@@ -65,7 +64,7 @@ const pageBuffer = 256 << 10
 // on the caller's goroutine.
 type flatFile struct {
 	path string
-	file *os.File
+	file files.Handle
 	r    *file.Reader
 	held []*pageMemory // of the columns that are being read
 }
@@ -73,9 +72,9 @@ type flatFile struct {
 // openFlat reads a file's footer.
 func openFlat(path string) (_ *flatFile, err error) {
 	defer malformed(path, &err)
-	f, err := os.Open(path)
+	f, err := files.OpenPath(path)
 	if err != nil {
-		return nil, disk.OpenError(path, err)
+		return nil, err
 	}
 	props := parquet.NewReaderProperties(nil)
 	props.BufferedStreamEnabled, props.BufferSize = true, pageBuffer // not the whole column, twice

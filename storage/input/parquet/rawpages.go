@@ -5,19 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/apache/arrow/go/v15/parquet"
 	"github.com/golang/snappy"
-
 	"github.com/volley-engine/volley/internal/disk"
+	"github.com/volley-engine/volley/storage/input/files"
 )
 
 // rawFile reads columns of numbers and texts from pages whose heads a decoder has read:
 // only blocks of bytes of a known, small size are left to unpack.
 type rawFile struct {
 	path string
-	file *os.File
+	file files.Handle
 	cols []rawPages
 }
 
@@ -25,7 +24,7 @@ type rawFile struct {
 type rawPages struct {
 	columnPages
 	path   string
-	file   *os.File
+	file   files.Handle
 	packed []byte
 	page   []byte
 }
@@ -35,8 +34,8 @@ func (f *rawFile) open(columns int) (err error) {
 	if f.file != nil {
 		return nil
 	}
-	if f.file, err = os.Open(f.path); err != nil {
-		return disk.OpenError(f.path, err)
+	if f.file, err = files.OpenPath(f.path); err != nil {
+		return err
 	}
 	f.cols = make([]rawPages, columns)
 	return nil

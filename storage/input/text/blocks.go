@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"iter"
-	"os"
 
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/storage/input/files"
@@ -94,12 +93,12 @@ func (b *Reader) skipTo(row int64) error {
 // is all.
 func openRange(rng files.Range, newline byte) (r io.ReadCloser, limit, offset int64, err error) {
 	if rng.Offset == 0 && rng.Length >= rng.File.Size {
-		r, err = files.Open(rng.File.Path)
+		r, err = rng.File.Unpacked()
 		return r, -1, 0, err
 	}
-	f, err := os.Open(rng.File.Path)
+	f, err := rng.Open()
 	if err != nil {
-		return nil, 0, 0, disk.OpenError(rng.File.Path, err)
+		return nil, 0, 0, err
 	}
 	start := rng.Offset
 	if start > 0 && !rng.Exact {

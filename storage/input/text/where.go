@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/storage/input/files"
@@ -39,7 +38,7 @@ func (b Block) Before() int64 {
 
 // linesBefore counts the lines that begin before the range.
 func linesBefore(rng files.Range, newline byte) int64 {
-	f, err := os.Open(rng.File.Path)
+	f, err := rng.File.Open()
 	if err != nil {
 		return 0
 	}

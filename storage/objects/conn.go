@@ -1,0 +1,56 @@
+package objects
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	// Certificates of the public authorities, for machines and images that have none.
+	_ "golang.org/x/crypto/x509roots/fallback"
+)
+
+// stalled is how long a connection to a store may make no progress, in nanoseconds; tests change it.
+var stalled atomic.Int64
+
+func init() { stalled.Store(int64(time.Minute)) }
+
+// transport is that of all connections to stores: none of them waits forever.
+var transport = sync.OnceValue(func() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	hurry(t)
+	return t
+})
+
+// hurry has the connections of a transport give up where they make no progress.
+func hurry(t *http.Transport) {
+	dial := t.DialContext
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return patient{c}, nil
+	}
+	t.MaxIdleConnsPerHost, t.MaxIdleConns = 64, 256
+	t.DisableCompression = true // an object's bytes as they are
+}
+
+// patient is a connection that gives up where it makes no progress.
+type patient struct{ net.Conn }
+
+func (c patient) Read(p []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(time.Duration(stalled.Load()))); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(p)
+}
+
+func (c patient) Write(p []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(time.Duration(stalled.Load()))); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}

@@ -1,0 +1,88 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+
+	"gocloud.dev/gcerrors"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// never is why something cannot be done with a store, however often it is tried.
+type never string
+
+func (n never) Error() string { return string(n) }
+
+// What cannot be done with a web server.
+const (
+	errReadOnly = never("a web server does not promise that what it is sent appears whole: save to s3:// or gs://")
+	errUnlisted = never("a web server does not list what it has: name each file")
+	errUnsized  = never("the server does not say how long it is: download it first")
+	errUnparted = never("the server does not send parts of it: download it first")
+)
+
+// statusError is what a web server has answered.
+type statusError int
+
+func (e statusError) Error() string {
+	return fmt.Sprintf("the server answers %d %s", int(e), http.StatusText(int(e)))
+}
+
+// Is reports whether an answer says that there is no such object.
+func (e statusError) Is(target error) bool {
+	return target == fs.ErrNotExist && (e == http.StatusNotFound || e == http.StatusGone)
+}
+
+// missing is the error of an object that is not there.
+type missing struct{ error }
+
+func (missing) Is(target error) bool { return target == fs.ErrNotExist }
+
+func (missing) Error() string { return "there is no such object" }
+
+// explained returns the error about an object: what all machines would meet is the input's fault, the rest may be
+// tried again.
+func explained(op, name string, err error) error {
+	var known *fault.Error
+	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	var not never
+	kind, hint := fault.NoResources, ""
+	switch code := gcerrors.Code(err); {
+	case errors.Is(err, fs.ErrNotExist):
+		kind = fault.BadInput
+	case code == gcerrors.NotFound:
+		kind, err = fault.BadInput, missing{err}
+	case code == gcerrors.PermissionDenied, refused(err):
+		kind, hint = fault.BadInput, "credentials come from the environment of each process that reads or writes: for "+
+			"s3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or the machine's role; for gs "+
+			"GOOGLE_APPLICATION_CREDENTIALS or the machine's account"
+	case code == gcerrors.InvalidArgument, code == gcerrors.FailedPrecondition, code == gcerrors.Unimplemented,
+		errors.As(err, &not), answered(err):
+		kind = fault.BadInput
+	}
+	return fault.New(kind, op, name, err).WithHint(hint)
+}
+
+// refused reports whether a web server does not let this process read.
+func refused(err error) bool {
+	var s statusError
+	return errors.As(err, &s) && (s == http.StatusUnauthorized || s == http.StatusForbidden)
+}
+
+// answered reports whether a web server has answered that it never will.
+func answered(err error) bool {
+	var s statusError
+	return errors.As(err, &s) && s >= 400 && s < 500 && s != http.StatusTooManyRequests &&
+		s != http.StatusRequestTimeout
+}
+
+// again reports whether what has failed may be tried again.
+func again(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && fault.Policy(fault.KindOf(explained("", "", err))).Retry
+}

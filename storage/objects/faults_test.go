@@ -1,0 +1,264 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// page serves bytes, by ranges too, as a handler does that is good.
+func page(raw []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(raw))
+	}
+}
+
+func serve(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func numbers(n int) []byte {
+	raw := make([]byte, n)
+	for i := range raw {
+		raw[i] = byte(i>>12 ^ i)
+	}
+	return raw
+}
+
+func readAll(name string) ([]byte, error) {
+	r, err := Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(r)
+}
+
+// TestAPageIsRead: of a server that sends parts, of one that does not, of one that cuts every other answer short, and
+// of one that is busy now and then.
+func TestAPageIsRead(t *testing.T) {
+	raw := numbers(7<<20 + 3)
+	var calls atomic.Int64
+	servers := map[string]http.HandlerFunc{
+		"by parts": page(raw),
+		"whole": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(raw)))
+			_, _ = w.Write(raw)
+		},
+		"cut": func(w http.ResponseWriter, r *http.Request) {
+			if calls.Add(1)%2 == 0 {
+				w.Header().Set("Content-Range", fmt.Sprintf("bytes 0-100/%d", len(raw)))
+				w.Header().Set("Content-Length", "1000000")
+				w.WriteHeader(http.StatusPartialContent)
+				_, _ = w.Write(raw[:1000])
+				return
+			}
+			page(raw)(w, r)
+		},
+		"busy": func(w http.ResponseWriter, r *http.Request) {
+			if calls.Add(1)%2 == 0 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			page(raw)(w, r)
+		},
+	}
+	for name, h := range servers {
+		got, err := readAll(serve(t, h) + "/page?key=1")
+		if err != nil || !bytes.Equal(got, raw) {
+			t.Errorf("%s: %d of %d bytes, %v", name, len(got), len(raw), err)
+		}
+	}
+}
+
+// TestWhatAPageIsNot: each error is of its kind, and says what to do.
+func TestWhatAPageIsNot(t *testing.T) {
+	answer := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+	}
+	tests := []struct {
+		h    http.HandlerFunc
+		kind fault.Kind
+		says string
+	}{
+		{answer(http.StatusNotFound), fault.BadInput, "404"},
+		{answer(http.StatusForbidden), fault.BadInput, "credentials"},
+		{answer(http.StatusInternalServerError), fault.NoResources, "500"},
+		{func(w http.ResponseWriter, _ *http.Request) {
+			for range 10 {
+				_, _ = w.Write(make([]byte, 10_000))
+				w.(http.Flusher).Flush()
+			}
+		}, fault.BadInput, "how long"},
+	}
+	for _, test := range tests {
+		if _, err := readAll(serve(t, test.h) + "/page"); fault.KindOf(err) != test.kind ||
+			!strings.Contains(err.Error(), test.says) {
+			t.Errorf("%v, want %v that says %s", err, test.kind, test.says)
+		}
+	}
+	name := serve(t, page([]byte("x"))) + "/page"
+	if _, err := Create(t.Context(), name); !errors.Is(err, errReadOnly) {
+		t.Error(err)
+	}
+	if err := List(t.Context(), name, func(Info) bool { return true }); fault.KindOf(err) != fault.BadInput {
+		t.Error(err)
+	}
+	if _, err := Stat(t.Context(), serve(t, answer(http.StatusNotFound))+"/page"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// TestAStalledServerIsGivenUp: one that takes the connection, and sends nothing more.
+func TestAStalledServerIsGivenUp(t *testing.T) {
+	end := make(chan struct{})
+	var calls atomic.Int64
+	raw := numbers(3 << 20)
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) > 1 {
+			<-end
+		}
+		page(raw)(w, r)
+	})
+	defer close(end)
+	before := stalled.Swap(int64(50 * time.Millisecond))
+	defer stalled.Store(before)
+	_, err := readAll(url + "/page")
+	if !fault.Policy(fault.KindOf(err)).Retry {
+		t.Errorf("%v of the kind %v", err, fault.KindOf(err))
+	}
+}
+
+// TestReadingEndsWithItsReader: what is on its way does not outlive it.
+func TestReadingEndsWithItsReader(t *testing.T) {
+	raw := numbers(30 << 20)
+	gone := make(chan struct{}, 100)
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.Header.Get("Range"), "bytes=0-") && r.Header.Get("Range") != "bytes=1048576-2097151" {
+			<-r.Context().Done()
+			gone <- struct{}{}
+			return
+		}
+		page(raw)(w, r)
+	})
+	r, err := Open(url + "/page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(r, make([]byte, 2*blockBytes)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range ahead {
+		<-gone
+	}
+	if _, err := r.ReadAt(make([]byte, 1), 10<<20); err == nil {
+		t.Error("it is read after it was closed")
+	}
+}
+
+// TestLittleIsReadBeyondTheEnd: of a part of an object little more is asked for than the part.
+func TestLittleIsReadBeyondTheEnd(t *testing.T) {
+	raw := numbers(64 << 20)
+	var sent atomic.Int64
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		page(raw)(w, r)
+		var from, to int64
+		_, _ = fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &from, &to)
+		sent.Add(to - from + 1)
+	})
+	r, err := Open(url + "/page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const from, to = 20 << 20, 30 << 20
+	r.Until(to)
+	got := make([]byte, to-from)
+	if _, err := r.Seek(from, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(r, got); err != nil || !bytes.Equal(got, raw[from:to]) {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := sent.Load(); n > to-from+blockBytes {
+		t.Errorf("%d bytes were asked for, the part has %d", n, to-from)
+	}
+}
+
+// TestMemoryOfAReaderIsBounded: however it jumps about.
+func TestMemoryOfAReaderIsBounded(t *testing.T) {
+	raw := numbers(100 << 20)
+	r, err := Open(serve(t, page(raw)) + "/page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 300 {
+		at := rng.Int64N(int64(len(raw)))
+		b := make([]byte, 1)
+		if _, err := r.ReadAt(b, at); err != nil || b[0] != raw[at] {
+			t.Fatal(err)
+		}
+		r.mu.Lock()
+		kept := len(r.mu.blocks)
+		r.mu.Unlock()
+		if kept > blocksKept {
+			t.Fatalf("%d blocks are kept", kept)
+		}
+	}
+}
+
+// TestOneThatStopsIsNotTriedAgain: a context that has ended ends everything.
+func TestOneThatStopsIsNotTriedAgain(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	calls := 0
+	err := retried(ctx, func() error { calls++; return io.ErrUnexpectedEOF })
+	if err == nil || calls != 1 {
+		t.Errorf("%d calls, %v", calls, err)
+	}
+}
+
+// FuzzNames: a name is taken apart or refused, and what is below it stays below it.
+func FuzzNames(f *testing.F) {
+	for _, s := range []string{"s3://b/k", "gs://b", "https://h/p?q=1", "s3://", "https://u:p@h/", "s3://b//x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if !Is(name) {
+			return
+		}
+		p, err := parse(name)
+		if err != nil {
+			return
+		}
+		if p.bucket == "" || !strings.HasPrefix(name, p.scheme+"://"+p.bucket) || !strings.HasSuffix(name, p.key) {
+			t.Errorf("%q is %+v", name, p)
+		}
+		if below := Join(name, "a", "b"); !strings.HasSuffix(below, "/a/b") {
+			t.Errorf("%q", below)
+		}
+	})
+}
