@@ -71,6 +71,9 @@ func (d *Daemon) Watch(req *wire.WatchRequest, stream wire.Cluster_WatchServer) 
 			return status.Errorf(codes.NotFound, "there is no executor %q", req.Task)
 		}
 		name = "runner-" + filepath.Base(req.Task) + ".log"
+		if err := w.checkLog(name); err != nil {
+			return status.Error(codes.DataLoss, err.Error())
+		}
 	}
 	if info, _ := w.snapshot(); Over(info.State) && req.Task == "" {
 		if err := w.healLog(stream.Context()); err != nil {

@@ -166,7 +166,15 @@ func (w *jobHandle) tell(m *wire.ForJob) {
 func (w *jobHandle) append(name string, data []byte) {
 	w.logs.Lock()
 	defer w.logs.Unlock()
-	if err := appendLog(filepath.Join(w.dir, filepath.Base(name)), data); err != nil {
+	sealed := name != "log" // the journal has the digest of that one
+	if err := appendLog(filepath.Join(w.dir, filepath.Base(name)), data, sealed); err != nil {
 		w.d.log.Error("cannot keep a log", "job", w.info.Id, "error", err)
 	}
+}
+
+// checkLog reports what is damaged of a sealed log.
+func (w *jobHandle) checkLog(name string) error {
+	w.logs.Lock()
+	defer w.logs.Unlock()
+	return checkSeals(filepath.Join(w.dir, name))
 }

@@ -45,19 +45,29 @@ func logFiles(path string) []segment {
 }
 
 // appendLog adds to a log, and drops its beginning where it has become too
-// long. One at a time may append to a log.
-func appendLog(path string, data []byte) error {
+// long. One at a time may append to a log. A sealed one is checked by checkSeals.
+func appendLog(path string, data []byte, sealed bool) error {
 	files := logFiles(path)
 	last := segment{path: path + ".0"}
 	if len(files) > 0 {
 		last = files[len(files)-1]
 	}
-	if info, err := os.Stat(last.path); err == nil && info.Size() >= logSegment {
-		last.first += info.Size()
-		last.path = fmt.Sprintf("%s.%d", path, last.first)
+	size := int64(0)
+	if info, err := os.Stat(last.path); err == nil {
+		size = info.Size()
+	}
+	if size >= logSegment {
+		last.first += size
+		last.path, size = fmt.Sprintf("%s.%d", path, last.first), 0
 		for len(files) >= logSegments {
 			os.Remove(files[0].path)
+			os.Remove(files[0].path + sealsSuffix)
 			files = files[1:]
+		}
+	}
+	if sealed && len(data) > 0 {
+		if err := addSeal(last.path, size, data); err != nil {
+			return err
 		}
 	}
 	f, err := os.OpenFile(last.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

@@ -24,7 +24,7 @@ func TestLogsAreBoundedAndReadFromAnywhere(t *testing.T) {
 	for i := range 60 {
 		part := append(bytes.Repeat([]byte{'x'}, 1<<20), fmt.Sprintf("line %d\n", i)...)
 		all = append(all, part...)
-		if err := appendLog(path, part); err != nil {
+		if err := appendLog(path, part, false); err != nil {
 			t.Fatal(err)
 		}
 		follow()
