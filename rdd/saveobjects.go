@@ -73,7 +73,9 @@ func (p *objectPlace) mayReplace(o saveOptions) error {
 func (p *objectPlace) found() (names []string, err error) {
 	root := objects.Join(p.dir) + "/"
 	err = objects.List(context.Background(), root, func(i objects.Info) bool {
-		names = append(names, strings.TrimPrefix(i.Name, root))
+		if !strings.HasSuffix(i.Name, "/") { // some programs write directories
+			names = append(names, strings.TrimPrefix(i.Name, root))
+		}
 		return true
 	})
 	return names, err

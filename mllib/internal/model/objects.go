@@ -103,7 +103,9 @@ func dropNumbers(ctx context.Context, dir string, made map[string][]byte) error 
 // objectsIn returns the names of the objects below a name.
 func objectsIn(dir string) (names []string, err error) {
 	err = objects.List(context.Background(), objects.Join(dir)+"/", func(i objects.Info) bool {
-		names = append(names, strings.TrimPrefix(i.Name, objects.Join(dir)+"/"))
+		if !strings.HasSuffix(i.Name, "/") { // some programs write directories
+			names = append(names, strings.TrimPrefix(i.Name, objects.Join(dir)+"/"))
+		}
 		return true
 	})
 	return names, err

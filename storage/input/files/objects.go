@@ -70,7 +70,7 @@ var errNone = errors.New("there is no such object, and no data file below it")
 
 // isData reports whether a name below a directory is that of a data file.
 func isData(rel string) bool {
-	if strings.HasSuffix(rel, "/") { // some programs write directories
+	if rel == "" || strings.HasSuffix(rel, "/") { // some programs write directories
 		return false
 	}
 	for part := range strings.SplitSeq(rel, "/") {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/storage/objects"
 )
@@ -75,6 +77,9 @@ func fileOf(i objects.Info) File {
 	f := File{Path: i.Name, Size: i.Size, Tag: i.Tag, Whole: i.Whole}
 	if !i.ModTime.IsZero() {
 		f.ModTime = i.ModTime.UnixNano()
+	}
+	if f.Tag == "" && f.ModTime == 0 { // what was read of it before must not be taken for it
+		f.Tag = "seen once " + uuid.NewString()
 	}
 	return f
 }
