@@ -128,7 +128,7 @@ func TestPreparedTablesArePredictedOnACluster(t *testing.T) {
 		"is one of the inputs":          {model, "--output", out, "--event-log", many[0]},
 		"it is of training":             {model, "--output", out, "--resume"},
 		"NaN is not a number":           {model, "--output", out, "--threshold", "NaN"},
-		"is no local path":              {model, "--output", "s3://bucket/p"},
+		"neither a path nor the name of objects":              {model, "--output", "ftp://host/p"},
 	} {
 		submit := append([]string{"submit", "predict", "--driver", c.Addr, "--data", many[0]}, args...)
 		_, errs, code := volley(t, submit...)
