@@ -148,9 +148,10 @@ func TestAStalledServerIsGivenUp(t *testing.T) {
 // TestReadingEndsWithItsReader: what is on its way does not outlive it.
 func TestReadingEndsWithItsReader(t *testing.T) {
 	raw := numbers(30 << 20)
-	gone := make(chan struct{}, 100)
+	began, gone := make(chan struct{}, 100), make(chan struct{}, 100)
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.Header.Get("Range"), "bytes=0-") && r.Header.Get("Range") != "bytes=1048576-2097151" {
+			began <- struct{}{}
 			<-r.Context().Done()
 			gone <- struct{}{}
 			return
@@ -163,6 +164,9 @@ func TestReadingEndsWithItsReader(t *testing.T) {
 	}
 	if _, err := io.ReadFull(r, make([]byte, 2*blockBytes)); err != nil {
 		t.Fatal(err)
+	}
+	for range ahead {
+		<-began
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
