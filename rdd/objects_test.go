@@ -154,6 +154,9 @@ func TestOfTwoSavesToAStoreOneIsRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "another save") || readLines(t, dir) != "new" {
 			t.Errorf("%v, and %s is read", err, readLines(t, dir))
 		}
+		if left := namesIn(t, dir); len(left) != 3 { // two parts and the marker
+			t.Errorf("%q are left", left)
+		}
 	}
 }
 

@@ -97,37 +97,52 @@ func (p *objectPlace) parts(ctx context.Context, part int, attempt uint64) partF
 }
 
 func (p *objectPlace) commit(owner string, raws [][]byte, o saveOptions) (rows int64, err error) {
-	if err := p.stillOurs(); err != nil {
+	own := &files.Marker{}
+	if rows, err = listParts(own, raws); err != nil {
 		return 0, err
 	}
-	m := &files.Marker{}
-	var before *files.Marker
-	if o.append {
-		if before, err = files.ReadMarker(p.dir); err != nil {
-			return 0, err
-		}
-	}
-	if before != nil {
-		m.Files, m.Rows = slices.Clone(before.Files), before.Rows
-	}
-	if rows, err = p.list(m, raws); err != nil {
+	m, err := p.marker(own, owner, rows, o)
+	if err != nil {
+		p.giveUp(own)
 		return 0, err
-	}
-	m.Owner, m.Rows, m.Added = owner, m.Rows+rows, rows
-	if before != nil {
-		if err := m.SameKeys(p.dir); err != nil {
-			return 0, err
-		}
-		m.Owner = before.OwnersAnd(owner, rows)
 	}
 	if err := p.mark(m, !o.append && !o.overwrite); err != nil {
-		return 0, err
+		return 0, err // the marker may be there: parts that it lists stay
 	}
 	return rows, p.clean(m)
 }
 
-// list adds the parts that tasks have written to a marker.
-func (p *objectPlace) list(m *files.Marker, raws [][]byte) (rows int64, err error) {
+// marker returns the marker of a save's own parts, after those that an append finds.
+func (p *objectPlace) marker(own *files.Marker, owner string, rows int64, o saveOptions) (*files.Marker, error) {
+	if err := p.stillOurs(); err != nil {
+		return nil, err
+	}
+	m := &files.Marker{Owner: owner, Rows: rows, Added: rows, Files: own.Files}
+	if !o.append {
+		return m, nil
+	}
+	before, err := files.ReadMarker(p.dir)
+	if err != nil || before == nil {
+		return m, err
+	}
+	m.Files, m.Rows = slices.Concat(before.Files, own.Files), before.Rows+rows
+	m.Owner = before.OwnersAnd(owner, rows)
+	return m, m.SameKeys(p.dir)
+}
+
+// giveUp removes the parts of a save that is not committed.
+func (p *objectPlace) giveUp(own *files.Marker) {
+	if p.stillOurs() == nil {
+		_ = p.drop() // why it is given up is more important
+		return
+	}
+	for _, f := range own.Files {
+		_ = objects.Remove(context.Background(), objects.Join(p.dir, f.Name)) // the next save removes what stays
+	}
+}
+
+// listParts adds the parts that tasks have written to a marker.
+func listParts(m *files.Marker, raws [][]byte) (rows int64, err error) {
 	for _, raw := range raws {
 		var written []stagedPart
 		if err := cborReading.Unmarshal(raw, &written); err != nil {
@@ -187,8 +202,8 @@ func (p *objectPlace) clean(m *files.Marker) error {
 
 // drop removes the parts of a save that is given up, and what says that it had begun. What a marker lists stays.
 func (p *objectPlace) drop() error {
-	if p.id != "" && p.stillOurs() != nil {
-		return nil // they are another save's
+	if p.id == "" || p.stillOurs() != nil {
+		return nil // they are another save's, or will be removed by the next
 	}
 	m, err := files.ReadMarker(p.dir)
 	if err != nil {

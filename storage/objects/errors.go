@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"net/http"
 
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"gocloud.dev/gcerrors"
+	"google.golang.org/api/googleapi"
 
 	"github.com/volley-engine/volley/internal/fault"
 )
@@ -69,17 +71,32 @@ func explained(op, name string, err error) error {
 	return fault.New(kind, op, name, err).WithHint(hint)
 }
 
-// refused reports whether a web server does not let this process read.
-func refused(err error) bool {
-	var s statusError
-	return errors.As(err, &s) && (s == http.StatusUnauthorized || s == http.StatusForbidden)
+// statusOf returns the status of a server's answer; 0 where there was none.
+func statusOf(err error) int {
+	var w statusError
+	var a *awshttp.ResponseError
+	var g *googleapi.Error
+	switch {
+	case errors.As(err, &w):
+		return int(w)
+	case errors.As(err, &a):
+		return a.HTTPStatusCode()
+	case errors.As(err, &g):
+		return g.Code
+	}
+	return 0
 }
 
-// answered reports whether a web server has answered that it never will.
+// refused reports whether a server does not let this process read or write.
+func refused(err error) bool {
+	s := statusOf(err)
+	return s == http.StatusUnauthorized || s == http.StatusForbidden
+}
+
+// answered reports whether a server has answered that it never will.
 func answered(err error) bool {
-	var s statusError
-	return errors.As(err, &s) && s >= 400 && s < 500 && s != http.StatusTooManyRequests &&
-		s != http.StatusRequestTimeout
+	s := statusOf(err)
+	return s >= 400 && s < 500 && s != http.StatusTooManyRequests && s != http.StatusRequestTimeout
 }
 
 // again reports whether what has failed may be tried again.

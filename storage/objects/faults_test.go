@@ -125,6 +125,32 @@ func TestWhatAPageIsNot(t *testing.T) {
 	}
 }
 
+// TestAStoreThatRefuses: keys that are wrong or have expired are no fault that another try mends, and the error says
+// where they come from; a store that is busy is.
+func TestAStoreThatRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int
+		code   string
+		kind   fault.Kind
+		says   string
+	}{
+		"wrong":   {http.StatusForbidden, "InvalidAccessKeyId", fault.BadInput, "AWS_ACCESS_KEY_ID"},
+		"expired": {http.StatusBadRequest, "ExpiredToken", fault.BadInput, "ExpiredToken"},
+		"busy":    {http.StatusServiceUnavailable, "SlowDown", fault.NoResources, "SlowDown"},
+	} {
+		t.Setenv("AWS_ENDPOINT_URL", serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(test.status)
+			_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Message>no</Message></Error>", test.code)
+		}))
+		t.Setenv("AWS_ACCESS_KEY_ID", "a")
+		t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+		err := List(t.Context(), "s3://"+name+"/x", func(Info) bool { return true })
+		if fault.KindOf(err) != test.kind || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v of the kind %v", name, err, fault.KindOf(err))
+		}
+	}
+}
+
 // TestAStalledServerIsGivenUp: one that takes the connection, and sends nothing more.
 func TestAStalledServerIsGivenUp(t *testing.T) {
 	end := make(chan struct{})

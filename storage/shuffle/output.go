@@ -317,11 +317,11 @@ func (b *Output) MoveTo(ctx context.Context, name string) error {
 	if _, err = io.Copy(w, f); err == nil {
 		err = w.Close()
 	}
+	os.Remove(b.path)
 	if err != nil {
 		w.Abort()
 		return err
 	}
-	os.Remove(b.path)
 	b.path = name
 	return nil
 }
