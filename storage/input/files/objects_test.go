@@ -52,7 +52,8 @@ func TestWhatABucketHolds(t *testing.T) {
 			}
 		}
 		for uri, want := range map[string]string{"/a.csv": "/a.csv", "/*.csv": "/a.csv",
-			"/d": "/d/x=1/p.csv /d/x=2/p.csv", "/d/": "/d/x=1/p.csv /d/x=2/p.csv", "/d/*/p.csv": "/d/x=1/p.csv /d/x=2/p.csv"} {
+			"/d": "/d/x=1/p.csv /d/x=2/p.csv", "/d/": "/d/x=1/p.csv /d/x=2/p.csv",
+			"/d/*/p.csv": "/d/x=1/p.csv /d/x=2/p.csv"} {
 			var got []string
 			found, err := Resolve(root + uri)
 			for _, f := range found {
