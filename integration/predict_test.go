@@ -118,17 +118,17 @@ func TestPreparedTablesArePredictedOnACluster(t *testing.T) {
 
 	out := filepath.Join(dir, "o")
 	for mistake, args := range map[string][]string{
-		"it is missing":                 {model},
-		"no such file":                  {filepath.Join(dir, "none"), "--output", out},
-		"7 is not a probability":        {model, "--output", out, "--threshold", "7"},
-		"is not one of none gzip zstd":  {model, "--output", out, "--compress", "lz"},
-		"it exists and is not empty":    {model, "--output", full},
-		"it means nothing on a cluster": {model, "--output", out, "--executors", "2"},
-		"is read as data":               {model, "--output", dir, "--overwrite"},
-		"is one of the inputs":          {model, "--output", out, "--event-log", many[0]},
-		"it is of training":             {model, "--output", out, "--resume"},
-		"NaN is not a number":           {model, "--output", out, "--threshold", "NaN"},
-		"neither a path nor the name of objects":              {model, "--output", "ftp://host/p"},
+		"it is missing":                          {model},
+		"no such file":                           {filepath.Join(dir, "none"), "--output", out},
+		"7 is not a probability":                 {model, "--output", out, "--threshold", "7"},
+		"is not one of none gzip zstd":           {model, "--output", out, "--compress", "lz"},
+		"it exists and is not empty":             {model, "--output", full},
+		"it means nothing on a cluster":          {model, "--output", out, "--executors", "2"},
+		"is read as data":                        {model, "--output", dir, "--overwrite"},
+		"is one of the inputs":                   {model, "--output", out, "--event-log", many[0]},
+		"it is of training":                      {model, "--output", out, "--resume"},
+		"NaN is not a number":                    {model, "--output", out, "--threshold", "NaN"},
+		"neither a path nor the name of objects": {model, "--output", "ftp://host/p"},
 	} {
 		submit := append([]string{"submit", "predict", "--driver", c.Addr, "--data", many[0]}, args...)
 		_, errs, code := volley(t, submit...)
