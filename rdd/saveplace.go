@@ -69,7 +69,11 @@ func (l localParts) create(string) (partFile, error) {
 	if err != nil {
 		return nil, saveError(l.dir, err)
 	}
-	return localPart{f}, f.Chmod(0o644)
+	if err := f.Chmod(0o644); err != nil {
+		localPart{f}.drop()
+		return nil, saveError(f.Name(), err)
+	}
+	return localPart{f}, nil
 }
 
 func (l localParts) remove(name string) { disk.Remove(filepath.Join(l.dir, name)) }

@@ -3,6 +3,7 @@ package objects
 import (
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -21,15 +22,7 @@ var schemes = []string{"s3", "gs", "https", "http"}
 // Is reports whether a name is that of an object, or of what may hold objects, and not of a file.
 func Is(name string) bool {
 	scheme, _, ok := strings.Cut(name, "://")
-	if !ok {
-		return false
-	}
-	for _, s := range schemes {
-		if scheme == s {
-			return true
-		}
-	}
-	return false
+	return ok && slices.Contains(schemes, scheme)
 }
 
 // IsWeb reports whether a name is that of a page of a web server.
