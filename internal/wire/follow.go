@@ -129,11 +129,11 @@ func gather(ctx context.Context, wait time.Duration, drivers []string, by Party)
 	for range drivers {
 		select {
 		case a := <-heard:
-			if a.err != nil && ctx.Err() != nil { // it has waited for nothing, too
-				return answers, true
-			}
-			if answers = append(answers, a); a.err == nil {
+			switch answers = append(answers, a); {
+			case a.err == nil:
 				settled = time.After(settleWait)
+			case timedOut(a.err), ctx.Err() != nil:
+				answers, silent = answers[:len(answers)-1], true
 			}
 		case <-settled:
 			return answers, true
@@ -141,7 +141,14 @@ func gather(ctx context.Context, wait time.Duration, drivers []string, by Party)
 			return answers, true
 		}
 	}
-	return answers, false
+	return answers, silent
+}
+
+// timedOut reports whether an error is that time was up. A connection's deadline may pass before the context's that it
+// was taken from.
+func timedOut(err error) bool {
+	var e net.Error
+	return errors.As(err, &e) && e.Timeout()
 }
 
 // unled returns why no driver is known to lead.

@@ -15,7 +15,8 @@ import (
 // TestSilenceIsNoRefusal: a driver behind a bad link is asked again, one that refuses is not.
 func TestSilenceIsNoRefusal(t *testing.T) {
 	t.Parallel()
-	by := Party{ID: identity(t)}
+	ids := identities(t, trust.Admin)
+	by := Party{ID: ids[0]}
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -42,8 +43,28 @@ func TestSilenceIsNoRefusal(t *testing.T) {
 	}
 }
 
-// identity returns that of an admin of a cluster of its own.
-func identity(t *testing.T) *trust.Identity {
+// TestSilenceAfterTheHandshakeIsNoRefusal: the connection's deadline may pass before the context's.
+func TestSilenceAfterTheHandshakeIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	ids := identities(t, trust.Driver, trust.Admin)
+	l, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := Party{ID: ids[0]}.NewDoor(l, Gate{Knows: func(trust.Peer) bool { return true }}, "0")
+	d.Room(WhoLeads) // takes connections, and does not answer
+	go d.Serve()
+	defer d.Close()
+	for range 20 {
+		_, _, err = leader(context.Background(), 30*time.Millisecond, []string{l.Addr().String()}, Party{ID: ids[1]})
+		if !errors.Is(err, errSilent) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// identities returns those of the given roles in a cluster of their own.
+func identities(t *testing.T, roles ...trust.Role) (ids []*trust.Identity) {
 	t.Helper()
 	a, err := trust.NewAuthority("test", time.Now())
 	if err != nil {
@@ -58,13 +79,16 @@ func identity(t *testing.T) *trust.Identity {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := as.Issue(trust.Name{Cluster: "test", Role: trust.Admin, ID: "ann"}, time.Hour, time.Now())
-	if err != nil {
-		t.Fatal(err)
+	for _, role := range roles {
+		b, err := as.Issue(trust.Name{Cluster: "test", Role: role, ID: "ann"}, time.Hour, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := trust.NewIdentity(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
 	}
-	id, err := trust.NewIdentity(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return id
+	return ids
 }
