@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/memory"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -33,8 +34,10 @@ type Config struct {
 	Restarts *uint32
 	MaxJobs  *int  // how many jobs run at a time, the others wait; 0 is no limit; default DefaultMaxJobs
 	JobDisk  int64 // bytes that a job's directory may take while it runs, after which it fails; 0 is no limit
-	Keep     *Keep // which of the jobs that have ended are kept; default DefaultKeep
-	Logger   hclog.Logger
+	// JobMemory is how many bytes a job's process and all it starts may take; 0 is nine tenths of the machine's.
+	JobMemory int64
+	Keep      *Keep // which of the jobs that have ended are kept; default DefaultKeep
+	Logger    hclog.Logger
 
 	moved bool // Advertise was given, and may be another address than before
 }
@@ -88,6 +91,14 @@ func samePort(a, b string) bool {
 // minSuspicion is the shortest silence that may be configured.
 const minSuspicion = 30 * time.Millisecond
 
+// mostMemory returns how many bytes a job's process and all it starts may take.
+func (c *Config) mostMemory() uint64 {
+	if c.JobMemory > 0 {
+		return uint64(c.JobMemory)
+	}
+	return memory.MostOfMachine()
+}
+
 // validate refuses what cannot be.
 func (c Config) validate() error {
 	if c.Suspicion < minSuspicion {
@@ -98,6 +109,9 @@ func (c Config) validate() error {
 	}
 	if c.JobDisk < 0 {
 		return fault.Newf(fault.Usage, "use", "--job-disk", "%d is negative", c.JobDisk)
+	}
+	if c.JobMemory < 0 {
+		return fault.Newf(fault.Usage, "use", "--job-memory", "%d is negative", c.JobMemory)
 	}
 	if c.Drain < 0 {
 		return fault.Newf(fault.Usage, "use", "--drain", "%v is negative", c.Drain)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/memory"
 	"github.com/volley-engine/volley/internal/programs"
 	"github.com/volley-engine/volley/internal/traces"
 	"github.com/volley-engine/volley/internal/trust"
@@ -42,7 +43,8 @@ type Replica struct {
 	traces    *traces.Tracer
 	journal   *Raft
 	programs  *programs.Store
-	files     *grpc.Server // copies, for other drivers; nil where there can be none
+	groups    *memory.Groups // in which jobs' processes are limited; nil where the system has delegated none
+	files     *grpc.Server   // copies, for other drivers; nil where there can be none
 	ctx       context.Context
 	cancel    context.CancelFunc
 	tasks     sync.WaitGroup
@@ -104,7 +106,7 @@ func newReplica(cfg Config) (*Replica, error) {
 		return nil, err
 	}
 	r := &Replica{cfg: cfg, admission: &admission{}, audit: newAuditLog(dir, cfg.Logger), log: cfg.Logger,
-		led: make(chan error, 1), ruled: make(chan struct{})}
+		led: make(chan error, 1), ruled: make(chan struct{}), groups: memory.Divide(cfg.Logger)}
 	if err := r.admission.openTrust(dir, cfg.Listen); err != nil {
 		return nil, err
 	}

@@ -3,13 +3,13 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -57,8 +57,9 @@ func programArgs(engine, own []string) []string {
 func (w *jobHandle) run(s *LifeStart) {
 	began := logEnd(filepath.Join(w.dir, "log"))
 	cmd, stdout, err := w.prepared(s)
+	var bound *memory.Bound
 	if err == nil {
-		err = w.begin(cmd, s)
+		bound, err = w.begin(cmd, s)
 	}
 	if err != nil {
 		failed := &ProcessFailed{Why: err.Error(), Words: w.lastWords(err, began),
@@ -69,15 +70,19 @@ func (w *jobHandle) run(s *LifeStart) {
 	}
 	w.d.jobs.step(LifeEvent{Process: &ProcessEvent{Job: s.Job, Term: s.Term, Started: true}})
 	err = cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the children that it has left
+	exceeded := bound.Ended()
 	result := w.resultOf(stdout)
 	w.change(func() { w.process, w.result = nil, result })
-	w.d.jobs.step(LifeEvent{Process: &ProcessEvent{Job: s.Job, Term: s.Term, Exited: w.exited(err, began)}})
+	w.d.jobs.step(LifeEvent{Process: &ProcessEvent{Job: s.Job, Term: s.Term, Exited: w.exited(err, began, exceeded)}})
 }
 
 // exited returns how a process has ended.
-func (w *jobHandle) exited(err error, began int64) *ProcessExited {
+func (w *jobHandle) exited(err error, began int64, exceeded bool) *ProcessExited {
 	e := &ProcessExited{Why: "exit status 0", Words: w.lastWords(err, began)}
+	if exceeded {
+		e.Words = fmt.Sprintf("its process and what it had started took more than %d MiB of the driver's memory "+
+			"(--job-memory of the driver)", w.d.cfg.mostMemory()>>20)
+	}
 	var exit *exec.ExitError
 	if err != nil {
 		e.Why, e.Lost = err.Error(), errors.As(err, &exit) && exit.ExitCode() == wire.ExitLost
@@ -109,19 +114,17 @@ func (w *jobHandle) prepared(s *LifeStart) (cmd *exec.Cmd, stdout *printed, err 
 		cmd.Stdout = logWriter{w} // its output is for its user
 	}
 	cmd.Stderr = logWriter{w}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second
 	return cmd, stdout, nil
 }
 
 // begin starts a process, which may then be sent signals.
-func (w *jobHandle) begin(cmd *exec.Cmd, s *LifeStart) error {
-	if err := cmd.Start(); err != nil {
-		return err
+func (w *jobHandle) begin(cmd *exec.Cmd, s *LifeStart) (*memory.Bound, error) {
+	b, err := w.d.groups.Start(cmd, s.Job, w.d.cfg.mostMemory())
+	if err == nil {
+		w.change(func() { w.process, w.present, w.incarnation = cmd.Process, s.Term, s.Incarnation })
 	}
-	memory.DiesFirst(cmd.Process.Pid)
-	w.change(func() { w.process, w.present, w.incarnation = cmd.Process, s.Term, s.Incarnation })
-	return nil
+	return b, err
 }
 
 // signal sends a signal to the process of a term, if it runs.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/memory"
 	"github.com/volley-engine/volley/internal/programs"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/scheduler"
@@ -97,10 +98,11 @@ type Daemon struct {
 	spoken    atomic.Pointer[string] // in which version of the protocol; empty is the oldest
 	started   atomic.Int64
 	readers   *readers
-	web       string        // where health and metrics are served
-	disk      atomic.Uint64 // bytes of packs, as of the last look
-	unfit     atomic.Value  // why no runner can be started here, a string, as of the last look
-	share     struct {      // of the slots
+	groups    *memory.Groups // in which runners are limited; nil where the system has delegated none
+	web       string         // where health and metrics are served
+	disk      atomic.Uint64  // bytes of packs, as of the last look
+	unfit     atomic.Value   // why no runner can be started here, a string, as of the last look
+	share     struct {       // of the slots
 		sync.Mutex
 		by  *scheduler.Shares
 		of  map[string]*runnerProcess
@@ -140,6 +142,7 @@ func New(cfg Config) (*Daemon, error) {
 	}
 	d.readers = &readers{ask: d.mayRead, now: time.Now, could: map[[sha256.Size]byte]time.Time{}}
 	d.share.by, d.share.of = scheduler.NewShares(cfg.Slots), map[string]*runnerProcess{}
+	d.groups = memory.Divide(cfg.Logger)
 	return d, nil
 }
 
@@ -415,7 +418,7 @@ func (d *Daemon) watchDisk(ctx context.Context) {
 
 // state returns what a heartbeat carries.
 func (d *Daemon) state() *wire.Beat {
-	b := &wire.Beat{Disk: d.disk.Load(), Memory: resident(os.Getpid())}
+	b := &wire.Beat{Disk: d.disk.Load(), Memory: memory.Resident(os.Getpid())}
 	b.Unfit, _ = d.unfit.Load().(string)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -423,7 +426,7 @@ func (d *Daemon) state() *wire.Beat {
 		splits, rate := r.progress()
 		b.Splits += uint64(splits)
 		b.RowsPerSecond += rate
-		b.Memory += resident(r.pid())
+		b.Memory += memory.Resident(r.pid())
 	}
 	return b
 }

@@ -1,18 +1,15 @@
 package daemon
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +32,7 @@ type runnerProcess struct {
 	key    string               // distinguishes it from an earlier runner of the job
 	weight float64
 	cmd    *exec.Cmd
+	bound  *memory.Bound
 	frames *wire.Framed
 	in     *wire.Outbox[[]byte] // to the runner: one that does not read must not block others
 	ended  chan struct{}
@@ -76,20 +74,19 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string,
 	}
 	cmd.Dir = filepath.Join(d.cfg.DataDir, "runners")
 	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second
 	printed := d.newRunnerLog(o.Job)
 	logs := &lineWriter{put: printed.put}
 	cmd.Stdout, cmd.Stderr = logs, logs
-	if err := cmd.Start(); err != nil {
+	bound, err := d.groups.Start(cmd, o.Job, d.cfg.mostMemory())
+	if err != nil {
 		ours.Close()
 		printed.close()
 		return nil, fault.New(fault.NoResources, "start a runner of", o.Job, err)
 	}
 	d.started.Add(1)
-	most := d.cfg.mostMemory()
-	limit(cmd.Process.Pid, most)
-	r := &runnerProcess{job: o.Job, what: whatOf(o), weight: float64(max(1, o.Weight)), cmd: cmd,
+	limit(cmd.Process.Pid)
+	r := &runnerProcess{job: o.Job, what: whatOf(o), weight: float64(max(1, o.Weight)), cmd: cmd, bound: bound,
 		frames: wire.NewFramed(ours), ended: make(chan struct{})}
 	r.id.Store(o.Runner)
 	r.link.Store(l)
@@ -100,12 +97,13 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string,
 	go d.carry(r)
 	go func() {
 		err := cmd.Wait()
+		exceeded := bound.Ended()
 		r.frames.Close()
 		r.in.Stop()
 		close(r.ended)
 		printed.close()
 		if !r.quiet.Load() {
-			why := fmt.Sprintf("its runner ended: %s: %s", howEnded(err), logs.why(most))
+			why := fmt.Sprintf("its runner ended: %s: %s", howEnded(err), logs.why(bound.Most, exceeded))
 			_ = r.link.Load().out.Put(closed(o.Job, r.id.Load(), why))
 		}
 	}()
@@ -121,7 +119,7 @@ func howEnded(err error) string {
 }
 
 // runnerFiles is how many files a runner may have open, for its splits and peers; core dumps, which would hold data, it
-// may not make, and where memory runs out the kernel ends it before its executor.
+// may not make.
 const runnerFiles = 65536
 
 // mostMemory returns how many bytes a runner may ever take: well beyond its soft
@@ -130,25 +128,17 @@ func (c *Config) mostMemory() uint64 {
 	if soft := c.MemoryBytes; soft > 0 {
 		return uint64(max(2*soft, soft+1<<30))
 	}
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) != nil {
-		return 0
-	}
-	return uint64(info.Totalram) * uint64(info.Unit) / 10 * 9
+	return memory.MostOfMachine()
 }
 
-// limit sets the limits that the system allows.
-func limit(pid int, most uint64) {
-	if most > 0 {
-		_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: most}, nil)
-	}
+// limit sets the limits, beside that of memory, that the system allows.
+func limit(pid int) {
 	_ = unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
 	var files unix.Rlimit
 	if unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &files) == nil {
 		files.Cur = min(files.Max, runnerFiles)
 		_ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &files, nil)
 	}
-	memory.DiesFirst(pid)
 }
 
 // socketPair makes two connected sockets, the second as a file for the child.
@@ -289,7 +279,7 @@ func (r *runnerProcess) stop() {
 }
 
 // kill ends the runner's process and its children.
-func (r *runnerProcess) kill() { _ = syscall.Kill(-r.pid(), syscall.SIGKILL) }
+func (r *runnerProcess) kill() { r.bound.Kill() }
 
 // killWait bounds the wait for a runner that was killed.
 const killWait = 2 * time.Second
@@ -339,10 +329,13 @@ func (w *lineWriter) note(line string) {
 }
 
 // why returns the line in which the runner printed the reason of its end.
-func (w *lineWriter) why(memory uint64) string {
+func (w *lineWriter) why(memory uint64, exceeded bool) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
+	case exceeded:
+		return fmt.Sprintf("the program and what it has started took more memory than the %d MiB that they may",
+			memory>>20)
 	case strings.Contains(w.died, "memory"):
 		return fmt.Sprintf("the program took more memory than the %d MiB that it may (%s)", memory>>20, w.died)
 	case w.died != "":
@@ -351,23 +344,6 @@ func (w *lineWriter) why(memory uint64) string {
 		return string(w.rest)
 	}
 	return w.line
-}
-
-// resident returns the memory of a process in bytes, 0 where the system does
-// not tell.
-func resident(pid int) uint64 {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if v, ok := strings.CutPrefix(s.Text(), "VmRSS:"); ok {
-			kb, _ := strconv.ParseUint(strings.Fields(v)[0], 10, 64)
-			return kb << 10
-		}
-	}
-	return 0
 }
 
 // diskUsed returns the size of the packs of a data directory.
