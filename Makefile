@@ -23,8 +23,8 @@ test:
 MINIO ?= v0.0.0-20260212201848-7aac2a2c5b7c
 objects:
 	GOBIN=$(CURDIR)/bin $(GO) install github.com/minio/minio@$(MINIO)
-	VOLLEY_TEST_MINIO=$(CURDIR)/bin/minio $(GO) test -count=1 -timeout 15m -run 'Objects|Store|Written|Whole|Listed|First|Changed|NoneIs' \
-		./storage/objects ./rdd ./integration
+	VOLLEY_TEST_MINIO=$(CURDIR)/bin/minio $(GO) test -count=1 -timeout 15m -run 'Objects|Store|Written|Whole|Listed|First|Changed|NoneIs|EveryOrder|OthersHave|Copied' \
+		./storage/objects ./rdd ./mllib/internal/model ./integration
 
 # image: the OCI image, in bin/image, built without Docker; PUSH=REGISTRY/NAME:TAG pushes it.
 PUSH ?=

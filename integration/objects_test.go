@@ -125,8 +125,26 @@ func TestARunGoesOnFromAStore(t *testing.T) {
 	if code == 0 || !strings.Contains(errs, "another run") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
-	args := []string{"run", "logistic", "--max-iterations", "12", "--resume", "--out", dir + "/model"}
-	ran(t, append(args, kept...)...)
+	args := append([]string{"run", "logistic", "--max-iterations", "12", "--resume", "--out", dir + "/model"}, kept...)
+	_, errs, code = volley(t, append(args, "--reg", "0.5")...)
+	if code == 0 || !strings.Contains(errs, "other options") {
+		t.Errorf("with other options: exit %d: %s", code, errs)
+	}
+	var names []string
+	if err := objects.List(t.Context(), dir+"/checkpoints/", func(i objects.Info) bool {
+		names = append(names, i.Name)
+		return true
+	}); err != nil || len(names) != 2 {
+		t.Fatalf("%q %v", names, err)
+	}
+	if err := objects.Put(t.Context(), names[1], []byte("{}")); err != nil { // the newest is damaged
+		t.Fatal(err)
+	}
+	_, errs, code = volley(t, args...)
+	if code != 0 || strings.Contains(errs, "iteration 1 ") || strings.Contains(errs, "iteration 4 ") ||
+		!strings.Contains(errs, "iteration 5 ") {
+		t.Errorf("exit %d: it goes on from another iteration than the fourth: %s", code, errs)
+	}
 	storedModel(t, dir+"/model", want)
 }
 

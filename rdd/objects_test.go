@@ -118,6 +118,32 @@ func failingSave(t *testing.T, dir string, options ...rdd.SaveOption) error {
 	return err
 }
 
+// TestWhatOthersHaveSavedOutlivesASaveThatFails: what another program has written is read until it is replaced.
+func TestWhatOthersHaveSavedOutlivesASaveThatFails(t *testing.T) {
+	for _, root := range storetest.Roots(t) {
+		for _, success := range []bool{true, false} {
+			dir := fmt.Sprint(root, "/others-", success)
+			old := map[string]string{"part-00000": "old 0\n", "part-00001": "old 1\n", files.MarkerName: ""}
+			for name, text := range old {
+				if name == files.MarkerName && !success {
+					continue
+				}
+				if err := objects.Put(t.Context(), dir+"/"+name, []byte(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := failingSave(t, dir, rdd.Overwrite())
+			if lines, rerr := linesOf(t, dir); err == nil || rerr != nil || strings.Join(lines, ",") != "old 0,old 1" {
+				t.Errorf("%v leaves %q, %v", err, lines, rerr)
+			}
+			err = saveLines(t, dir, "new", 3, rdd.Overwrite())
+			if err != nil || readLines(t, dir) != "new" || len(namesIn(t, dir)) != 4 {
+				t.Errorf("%v: %s is read of %q", err, readLines(t, dir), namesIn(t, dir))
+			}
+		}
+	}
+}
+
 // TestAKilledSaveToAStoreIsNotRead: parts without a marker are refused by readers, and replaced by the next save.
 func TestAKilledSaveToAStoreIsNotRead(t *testing.T) {
 	dir := storetest.S3(t) + "/out"

@@ -41,6 +41,24 @@ func (p *objectPlace) stage(owner string, o saveOptions) error {
 	return objects.Put(context.Background(), p.stagedObject(), []byte(owner+"\n"+p.id+"\n"))
 }
 
+// adopt lists what another program has saved, or what was copied here, in a marker: it can be read until it is
+// replaced, and stays if it is not.
+func (p *objectPlace) adopt(found []string) error {
+	if !slices.ContainsFunc(found, func(rel string) bool { return strings.HasPrefix(path.Base(rel), "part-") }) {
+		return nil
+	}
+	all, err := files.Resolve(p.dir)
+	if err != nil {
+		return err
+	}
+	m := &files.Marker{}
+	for _, f := range all {
+		rel := strings.TrimPrefix(f.Path, objects.Join(p.dir)+"/")
+		m.Files = append(m.Files, files.MarkedFile{Name: rel, Size: f.Size})
+	}
+	return objects.Put(context.Background(), objects.Join(p.dir, files.MarkerName), m.Encode())
+}
+
 // mayReplace refuses what a save must not replace, or append to, as it does for a directory. What a save has left that
 // did not come to its end may be replaced.
 func (p *objectPlace) mayReplace(o saveOptions) error {
@@ -65,6 +83,9 @@ func (p *objectPlace) mayReplace(o saveOptions) error {
 		if !isOwnObject(rel) {
 			return holdsOther(p.dir, rel)
 		}
+	}
+	if m == nil && !slices.Contains(found, files.StagedName) {
+		return p.adopt(found)
 	}
 	return nil
 }
@@ -101,39 +122,56 @@ func (p *objectPlace) commit(owner string, raws [][]byte, o saveOptions) (rows i
 	if rows, err = listParts(own, raws); err != nil {
 		return 0, err
 	}
-	m, err := p.marker(own, owner, rows, o)
+	m := &files.Marker{Owner: owner, Rows: rows, Added: rows, Files: own.Files}
+	was, err := p.look(m, o)
 	if err != nil {
 		p.giveUp(own)
 		return 0, err
 	}
-	if err := p.mark(m, !o.append && !o.overwrite); err != nil {
+	if err := p.mark(m, was); err != nil {
 		return 0, err // the marker may be there: parts that it lists stay
 	}
 	return rows, p.clean(m)
 }
 
-// marker returns the marker of a save's own parts, after those that an append finds.
-func (p *objectPlace) marker(own *files.Marker, owner string, rows int64, o saveOptions) (*files.Marker, error) {
-	if err := p.stillOurs(); err != nil {
-		return nil, err
+// look returns what the store says of the marker that is replaced, if there is one, and has a marker list the parts
+// that an append finds. Of two saves that look at the same marker one replaces it; one that another has followed does
+// not.
+func (p *objectPlace) look(m *files.Marker, o saveOptions) (was objects.Info, err error) {
+	was, err = objects.Stat(context.Background(), objects.Join(p.dir, files.MarkerName))
+	there := !errors.Is(err, fs.ErrNotExist)
+	if !there {
+		was, err = objects.Info{}, nil
 	}
-	m := &files.Marker{Owner: owner, Rows: rows, Added: rows, Files: own.Files}
-	if !o.append {
-		return m, nil
+	if err == nil {
+		err = p.stillOurs() // what comes after it changes the marker
 	}
+	switch {
+	case err != nil || !there:
+		return was, err
+	case o.append:
+		return was, p.after(m)
+	case !o.overwrite:
+		return was, p.overtaken()
+	}
+	return was, nil
+}
+
+// after has a marker list the parts that are there, before its own.
+func (p *objectPlace) after(m *files.Marker) error {
 	before, err := files.ReadMarker(p.dir)
 	if err != nil || before == nil {
-		return m, err
+		return err
 	}
-	m.Files, m.Rows = slices.Concat(before.Files, own.Files), before.Rows+rows
-	m.Owner = before.OwnersAnd(owner, rows)
-	return m, m.SameKeys(p.dir)
+	m.Files, m.Rows = slices.Concat(before.Files, m.Files), before.Rows+m.Added
+	m.Owner = before.OwnersAnd(m.Owner, m.Added)
+	return m.SameKeys(p.dir)
 }
 
 // giveUp removes the parts of a save that is not committed.
 func (p *objectPlace) giveUp(own *files.Marker) {
 	if p.stillOurs() == nil {
-		_ = p.drop() // why it is given up is more important
+		_ = p.dropStaged() // why it is given up is more important
 		return
 	}
 	for _, f := range own.Files {
@@ -158,26 +196,39 @@ func listParts(m *files.Marker, raws [][]byte) (rows int64, err error) {
 
 // stillOurs refuses to commit where another save has begun: it will remove the parts.
 func (p *objectPlace) stillOurs() error {
-	raw, err := objects.Get(context.Background(), p.stagedObject(), 1<<20)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.HasSuffix(raw, []byte("\n"+p.id+"\n")) {
+	_, id, err := p.staged()
+	if err == nil && id != p.id {
 		return p.overtaken()
 	}
 	return err
 }
 
+// staged returns whose save has begun last, and which; neither where none has.
+func (p *objectPlace) staged() (owner, id string, err error) {
+	raw, err := objects.Get(context.Background(), p.stagedObject(), 1<<20)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", "", nil
+	}
+	owner, id, _ = strings.Cut(strings.TrimSuffix(string(raw), "\n"), "\n")
+	return owner, id, err
+}
+
 func (p *objectPlace) overtaken() error {
-	return fault.Newf(fault.BadInput, "save to", p.dir, "another save into it has begun meanwhile").
+	return fault.New(fault.BadInput, "save to", p.dir, errOvertaken).
 		WithHint("save one after the other, or each into a place of its own")
 }
 
-// mark writes the marker; one that is there already, where none was before, is another save's.
-func (p *objectPlace) mark(m *files.Marker, fresh bool) error {
-	put := objects.Put
-	if fresh {
-		put = objects.PutNew
-	}
+// mark writes the marker in place of the one that was there, or of none; another is that of another save.
+func (p *objectPlace) mark(m *files.Marker, was objects.Info) (err error) {
 	name := objects.Join(p.dir, files.MarkerName)
-	err := put(context.Background(), name, m.Encode())
+	switch ctx := context.Background(); {
+	case was.Name == "":
+		err = objects.PutNew(ctx, name, m.Encode())
+	case was.Tag == "": // of a store that has none
+		err = objects.Put(ctx, name, m.Encode())
+	default:
+		err = objects.PutInPlace(ctx, was, m.Encode())
+	}
 	if err == nil {
 		return nil
 	}
@@ -200,11 +251,19 @@ func (p *objectPlace) clean(m *files.Marker) error {
 	return p.removeAll(func(rel string) bool { return !listed[rel] && isOwnObject(rel) })
 }
 
-// drop removes the parts of a save that is given up, and what says that it had begun. What a marker lists stays.
-func (p *objectPlace) drop() error {
-	if p.id == "" || p.stillOurs() != nil {
-		return nil // they are another save's, or will be removed by the next
+// drop removes the parts of a save that is given up, or of one that was completed before its job was started again, and
+// what says that it had begun.
+func (p *objectPlace) drop(owner string) error {
+	by, id, err := p.staged()
+	if err != nil || id == "" || id != p.id && (owner == "" || by != owner) {
+		return err // they are another save's, or will be removed by the next
 	}
+	p.id = id
+	return p.dropStaged()
+}
+
+// dropStaged removes the parts of the save that is staged, but what a marker lists.
+func (p *objectPlace) dropStaged() error {
 	m, err := files.ReadMarker(p.dir)
 	if err != nil {
 		return err
@@ -218,11 +277,15 @@ func (p *objectPlace) drop() error {
 // removed is how many objects are removed at a time.
 const removed = 16
 
-// removeAll removes the objects that match; that which says that a save has begun is the last.
+// removeAll removes the objects that match; that which says that a save has begun is the last. Where another save has
+// begun meanwhile, what is there may be its own, and it removes the rest.
 func (p *objectPlace) removeAll(match func(rel string) bool) error {
 	found, err := p.found()
 	if err != nil {
 		return err
+	}
+	if err := p.stillOurs(); err != nil { // since before the list was made
+		return passed(err)
 	}
 	g, ctx := errgroup.WithContext(context.Background())
 	g.SetLimit(removed)
@@ -234,8 +297,21 @@ func (p *objectPlace) removeAll(match func(rel string) bool) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
+	if err := p.stillOurs(); err != nil {
+		return passed(err)
+	}
 	return objects.Remove(context.Background(), p.stagedObject())
 }
+
+// passed returns no error where a save that is complete is followed by another.
+func passed(err error) error {
+	if errors.Is(err, errOvertaken) {
+		return nil
+	}
+	return err
+}
+
+var errOvertaken = errors.New("another save into it has begun meanwhile")
 
 // objectParts makes the objects of a part.
 type objectParts struct {

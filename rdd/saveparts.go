@@ -201,14 +201,14 @@ func saveParts[T any](ds Dataset[T], f format[T], dir string, options []SaveOpti
 		s.saves[id]++
 		owner, to := ownerOf(s, id), placeOf(dir)
 		if rows, done := savedBy(dir, owner); done {
-			return rows, to.drop()
+			return rows, to.drop(owner)
 		}
 		if err := to.stage(owner, o); err != nil {
 			return 0, err
 		}
 		raws, err := callAll(ctx, s, id, ds.parts)
 		if err != nil {
-			_ = to.drop() // why it is given up is more important
+			_ = to.drop(owner) // why it is given up is more important
 			return 0, err
 		}
 		return to.commit(owner, raws, o)

@@ -18,8 +18,8 @@ type place interface {
 	parts(ctx context.Context, part int, attempt uint64) partFiles
 	// commit makes a save of the parts that tasks have written, by part.
 	commit(owner string, raws [][]byte, o saveOptions) (rows int64, err error)
-	// drop removes what a save has left that is not committed.
-	drop() error
+	// drop removes what a save of an owner has left that is not committed.
+	drop(owner string) error
 }
 
 func placeOf(dir string) place {
@@ -56,7 +56,7 @@ func (l localPlace) commit(owner string, raws [][]byte, o saveOptions) (int64, e
 	return commitParts(l.dir, owner, raws, o)
 }
 
-func (l localPlace) drop() error { return saveError(l.dir, disk.RemoveAll(stagedDir(l.dir))) }
+func (l localPlace) drop(string) error { return saveError(l.dir, disk.RemoveAll(stagedDir(l.dir))) }
 
 func (l localPlace) parts(_ context.Context, part int, attempt uint64) partFiles {
 	return localParts{attemptsDir(l.dir), fmt.Sprintf(partName+"-%d-*", part, attempt)}

@@ -165,11 +165,11 @@ func latestCheckpoint(dir string, p plan.Digest, job string) (*checkpoint, error
 	}
 	for _, file := range slices.Backward(all) {
 		c, err := readCheckpoint(file)
-		if fault.KindOf(err) == fault.PlanMismatch || objects.Is(file) && fault.Policy(fault.KindOf(err)).Retry {
-			return nil, err // a store that does not answer now has it all the same
+		if damaged(file, err) {
+			continue
 		}
 		if err != nil {
-			continue
+			return nil, err
 		}
 		if c.Plan != p || c.Job != job {
 			return nil, fault.Newf(fault.PlanMismatch, "resume from", file,
@@ -182,6 +182,18 @@ func latestCheckpoint(dir string, p plan.Digest, job string) (*checkpoint, error
 		return nil, fault.Newf(fault.Corrupt, "resume from", dir, "no checkpoint in it is whole")
 	}
 	return nil, nil
+}
+
+// damaged reports whether a checkpoint is passed over, for the one before it. A store that does not answer, or refuses,
+// has it all the same.
+func damaged(file string, err error) bool {
+	switch {
+	case err == nil || fault.Is(err, fault.PlanMismatch):
+		return false
+	case objects.Is(file):
+		return fault.Is(err, fault.Corrupt) || errors.Is(err, fs.ErrNotExist)
+	}
+	return true
 }
 
 func readCheckpoint(path string) (*checkpoint, error) {

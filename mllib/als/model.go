@@ -177,14 +177,14 @@ func (m *Model) IDOf(text string, user bool) (float64, error) {
 
 // Kind is what is known of factorizations.
 var Kind = model.Kind{Is: model.JobIs("als"),
-	Load: func(dir string, raw []byte) (model.Model, *input.Prepared, error) {
+	Load: func(head, numbers []byte) (model.Model, *input.Prepared, error) {
 		m := &Model{}
-		err := m.load(dir, raw)
+		err := m.load(head, numbers)
 		return m, nil, err
 	}}
 
-func (m *Model) load(dir string, raw []byte) error {
-	if err := json.Unmarshal(raw, m); err != nil {
+func (m *Model) load(head, numbers []byte) error {
+	if err := json.Unmarshal(head, m); err != nil {
 		return err
 	}
 	if m.Rank < 1 || m.Rank > maxRank || m.Users < 0 || m.Items < 0 || m.Users > 1<<31 || m.Items > 1<<31 {
@@ -194,7 +194,7 @@ func (m *Model) load(dir string, raw []byte) error {
 	if m.Seen < 0 || m.Seen > 1<<40 {
 		return fault.Newf(fault.Corrupt, "read", "model.json", "%d pairs of users and items cannot be", m.Seen)
 	}
-	return model.LoadColumns(dir, m.Users+m.Items, m.parse)
+	return model.LoadColumns(numbers, m.Users+m.Items, m.parse)
 }
 
 // vector of a number; nil where the model does not know it.

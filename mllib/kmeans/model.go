@@ -57,14 +57,14 @@ func (m *Model) Save(dir string, overwrite bool) error {
 
 // kmeansKind is what is known of clusterings.
 var Kind = model.Kind{Is: model.JobIs("kmeans"),
-	Load: func(dir string, raw []byte) (model.Model, *input.Prepared, error) {
+	Load: func(head, numbers []byte) (model.Model, *input.Prepared, error) {
 		m := &Model{}
-		err := m.load(dir, raw)
+		err := m.load(head, numbers)
 		return m, m.Prepared, err
 	}}
 
-func (m *Model) load(dir string, raw []byte) error {
-	if err := json.Unmarshal(raw, m); err != nil {
+func (m *Model) load(head, numbers []byte) error {
+	if err := json.Unmarshal(head, m); err != nil {
 		return err
 	}
 	if _, err := ParseDistance(string(m.Distance)); err != nil || m.K < 1 || m.Features < 0 || m.K > 1<<30 ||
@@ -72,7 +72,7 @@ func (m *Model) load(dir string, raw []byte) error {
 		return fault.Newf(fault.Corrupt, "read", "model.json", "%d centres of %d features by %q distance cannot be",
 			m.K, m.Features, m.Distance)
 	}
-	return model.LoadColumns(dir, m.K, func(s *model.Stored) { m.Centres = s.Vectors("centre", m.Features) })
+	return model.LoadColumns(numbers, m.K, func(s *model.Stored) { m.Centres = s.Vectors("centre", m.Features) })
 }
 
 // InputOf returns how data are to be read; they may have labels, which count for nothing.

@@ -63,14 +63,14 @@ func (m *Model) Save(dir string, overwrite bool) error {
 }
 
 // linearKind is what is known of linear models.
-var Kind = model.Kind{Is: isLinear, Load: func(dir string, raw []byte) (model.Model, *input.Prepared, error) {
+var Kind = model.Kind{Is: isLinear, Load: func(head, numbers []byte) (model.Model, *input.Prepared, error) {
 	m := &Model{}
-	err := m.load(dir, raw)
+	err := m.load(head, numbers)
 	return m, m.Prepared, err
 }}
 
-func (m *Model) load(dir string, raw []byte) error {
-	if err := json.Unmarshal(raw, m); err != nil {
+func (m *Model) load(head, numbers []byte) error {
+	if err := json.Unmarshal(head, m); err != nil {
 		return err
 	}
 	if m.Loss != "" {
@@ -91,7 +91,7 @@ func (m *Model) load(dir string, raw []byte) error {
 			return err
 		}
 	}
-	return model.LoadColumns(dir, m.Features, func(s *model.Stored) {
+	return model.LoadColumns(numbers, m.Features, func(s *model.Stored) {
 		if m.Weights = s.Floats("weight"); m.Errors != nil {
 			m.Errors.Weights = s.Floats("standard_error")
 		}

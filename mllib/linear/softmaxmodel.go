@@ -52,14 +52,14 @@ func classColumn(label string) string { return "weight of " + label }
 
 // SoftmaxKind is what is known of multinomial logistic regressions.
 var SoftmaxKind = model.Kind{Is: model.JobIs("softmax"),
-	Load: func(dir string, raw []byte) (model.Model, *input.Prepared, error) {
+	Load: func(head, numbers []byte) (model.Model, *input.Prepared, error) {
 		m := &SoftmaxModel{}
-		err := m.load(dir, raw)
+		err := m.load(head, numbers)
 		return m, m.Prepared, err
 	}}
 
-func (m *SoftmaxModel) load(dir string, raw []byte) error {
-	if err := json.Unmarshal(raw, m); err != nil {
+func (m *SoftmaxModel) load(head, numbers []byte) error {
+	if err := json.Unmarshal(head, m); err != nil {
 		return err
 	}
 	if len(m.Labels) < 2 || len(m.Intercepts) != len(m.Labels) || m.Features < 0 || m.Features > 1<<30 {
@@ -72,7 +72,7 @@ func (m *SoftmaxModel) load(dir string, raw []byte) error {
 		}
 	}
 	k := len(m.Labels)
-	return model.LoadColumns(dir, m.Features, func(s *model.Stored) {
+	return model.LoadColumns(numbers, m.Features, func(s *model.Stored) {
 		m.weights = make([]float64, m.Features*k)
 		for i, label := range m.Labels {
 			for j, w := range s.Floats(classColumn(label)) {

@@ -77,14 +77,14 @@ func (m *Model) parse(s *model.Stored) {
 
 // networkKind is what is known of networks.
 var Kind = model.Kind{Is: model.JobIs("mlp"),
-	Load: func(dir string, raw []byte) (model.Model, *input.Prepared, error) {
+	Load: func(head, numbers []byte) (model.Model, *input.Prepared, error) {
 		m := &Model{}
-		err := m.load(dir, raw)
+		err := m.load(head, numbers)
 		return m, m.Prepared, err
 	}}
 
-func (m *Model) load(dir string, raw []byte) (err error) {
-	if err := json.Unmarshal(raw, m); err != nil {
+func (m *Model) load(head, numbers []byte) (err error) {
+	if err := json.Unmarshal(head, m); err != nil {
 		return err
 	}
 	_, err = ParseActivation(string(m.Activation))
@@ -101,7 +101,7 @@ func (m *Model) load(dir string, raw []byte) (err error) {
 	for _, n := range m.Layers[1:] {
 		units += n
 	}
-	return model.LoadColumns(dir, units, m.parse)
+	return model.LoadColumns(numbers, units, m.parse)
 }
 
 // margins of a row given by its features' places and values.

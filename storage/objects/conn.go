@@ -12,10 +12,14 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback"
 )
 
-// stalled is how long a connection to a store may make no progress, in nanoseconds; tests change it.
-var stalled atomic.Int64
+// stalled is how long a connection to a store may make no progress, and patience how long what fails is tried again, in
+// nanoseconds; tests change them.
+var stalled, patience atomic.Int64
 
-func init() { stalled.Store(int64(time.Minute)) }
+func init() {
+	stalled.Store(int64(time.Minute))
+	patience.Store(int64(2 * time.Minute))
+}
 
 // transport is that of all connections to stores: none of them waits forever.
 var transport = sync.OnceValue(func() *http.Transport {
@@ -38,7 +42,8 @@ func hurry(t *http.Transport) {
 	t.DisableCompression = true // an object's bytes as they are
 }
 
-// patient is a connection that gives up where it makes no progress.
+// patient is a connection that gives up where it makes no progress. A Read may wait for as long as writes go on: that
+// of an answer begins with the request.
 type patient struct{ net.Conn }
 
 func (c patient) Read(p []byte) (int, error) {
@@ -49,7 +54,7 @@ func (c patient) Read(p []byte) (int, error) {
 }
 
 func (c patient) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(time.Duration(stalled.Load()))); err != nil {
+	if err := c.SetDeadline(time.Now().Add(time.Duration(stalled.Load()))); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)

@@ -1,13 +1,17 @@
 package objects
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
+	"strings"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
 	"gocloud.dev/gcerrors"
 	"google.golang.org/api/googleapi"
 
@@ -61,14 +65,79 @@ func explained(op, name string, err error) error {
 	case code == gcerrors.NotFound:
 		kind, err = fault.BadInput, missing{err}
 	case code == gcerrors.PermissionDenied, refused(err):
-		kind, hint = fault.BadInput, "credentials come from the environment of each process that reads or writes: for "+
-			"s3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or the machine's role; for gs "+
-			"GOOGLE_APPLICATION_CREDENTIALS or the machine's account"
+		kind, hint = fault.BadInput, credentialHint(name, err)
+	case elsewhere(err) != "":
+		kind, hint = fault.BadInput, "the bucket is in the region "+elsewhere(err)+": set AWS_REGION"
 	case code == gcerrors.InvalidArgument, code == gcerrors.FailedPrecondition, code == gcerrors.Unimplemented,
 		errors.As(err, &not), answered(err):
 		kind = fault.BadInput
 	}
-	return fault.New(kind, op, name, err).WithHint(hint)
+	if statusOf(err) == http.StatusBadRequest && strings.HasPrefix(name, "s3:") {
+		hint = "credentials that have expired are answered so, too"
+	}
+	return fault.New(kind, op, shown(name), plain(err)).WithHint(hint)
+}
+
+// credentialHint returns what to do where a server refuses this process.
+func credentialHint(name string, err error) (hint string) {
+	switch scheme, _, _ := strings.Cut(name, ":"); scheme {
+	case "s3":
+		hint = "credentials come from the environment of each process that reads or writes: AWS_ACCESS_KEY_ID and " +
+			"AWS_SECRET_ACCESS_KEY, AWS_PROFILE or the machine's role"
+	case "gs":
+		hint = "credentials come from the environment of each process that reads or writes: " +
+			"GOOGLE_APPLICATION_CREDENTIALS or the machine's account"
+	default:
+		return "an address that was signed may have expired"
+	}
+	var u uncredited
+	if errors.As(err, &u) {
+		hint += "; here are none: " + strings.ReplaceAll(u.why.Error(), "\n", "; ")
+	}
+	return hint
+}
+
+// elsewhere returns the region in which a bucket is, where the answer is that it is in another one.
+func elsewhere(err error) string {
+	var a *awshttp.ResponseError
+	if errors.As(err, &a) && a.HTTPStatusCode()/100 == 3 {
+		return cmp.Or(a.Response.Header.Get("X-Amz-Bucket-Region"), "that its owner knows")
+	}
+	return ""
+}
+
+// told is what a store has answered, in its own words.
+type told struct {
+	error
+	all error
+}
+
+func (t told) Unwrap() error { return t.all }
+
+// plain returns an error that says once what a store has answered: libraries repeat the name at each level.
+func plain(err error) error {
+	var a smithy.APIError
+	var g *googleapi.Error
+	var u *url.Error
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return err
+	case errors.As(err, &a):
+		return told{fmt.Errorf("the store answers %d %s: %s", statusOf(err), a.ErrorCode(), a.ErrorMessage()), err}
+	case errors.As(err, &g):
+		return told{fmt.Errorf("the store answers %d: %s", g.Code, g.Message), err}
+	case errors.As(err, &u):
+		return told{u.Err, err}
+	}
+	return err
+}
+
+// shown returns a name without the query of an address, which may be what makes it secret.
+func shown(name string) string {
+	if at := strings.IndexByte(name, '?'); at >= 0 && IsWeb(name) {
+		return name[:at] + "?…"
+	}
+	return name
 }
 
 // statusOf returns the status of a server's answer; 0 where there was none.

@@ -8,8 +8,11 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +20,8 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 )
+
+func init() { patience.Store(int64(2 * time.Second)) } // no store of these tests comes back
 
 // page serves bytes, by ranges too, as a handler does that is good.
 func page(raw []byte) http.HandlerFunc {
@@ -92,13 +97,23 @@ func TestWhatAPageIsNot(t *testing.T) {
 	answer := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 	}
+	other := func(w http.ResponseWriter, r *http.Request) { // another part than was asked for
+		if r.Header.Get("Range") == "bytes=0-0" {
+			page(numbers(3<<20))(w, r)
+			return
+		}
+		w.Header().Set("Content-Range", "bytes 0-1048575/3145728")
+		w.WriteHeader(http.StatusPartialContent)
+		_, _ = w.Write(make([]byte, 1<<20))
+	}
 	tests := []struct {
 		h    http.HandlerFunc
 		kind fault.Kind
 		says string
 	}{
+		{other, fault.NoResources, "another part"},
 		{answer(http.StatusNotFound), fault.BadInput, "404"},
-		{answer(http.StatusForbidden), fault.BadInput, "credentials"},
+		{answer(http.StatusForbidden), fault.BadInput, "may have expired"},
 		{answer(http.StatusInternalServerError), fault.NoResources, "500"},
 		{func(w http.ResponseWriter, _ *http.Request) {
 			for range 10 {
@@ -108,9 +123,9 @@ func TestWhatAPageIsNot(t *testing.T) {
 		}, fault.BadInput, "how long"},
 	}
 	for _, test := range tests {
-		if _, err := readAll(serve(t, test.h) + "/page"); fault.KindOf(err) != test.kind ||
-			!strings.Contains(err.Error(), test.says) {
-			t.Errorf("%v, want %v that says %s", err, test.kind, test.says)
+		if _, err := readAll(serve(t, test.h) + "/page?sig=secret"); fault.KindOf(err) != test.kind ||
+			!strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v, want %v that says %s, and no secret", err, test.kind, test.says)
 		}
 	}
 	name := serve(t, page([]byte("x"))) + "/page"
@@ -148,6 +163,105 @@ func TestAStoreThatRefuses(t *testing.T) {
 		if fault.KindOf(err) != test.kind || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v of the kind %v", name, err, fault.KindOf(err))
 		}
+	}
+}
+
+// TestWhyThereAreNoCredentials: where a store refuses, what was tried in vain is said.
+func TestWhyThereAreNoCredentials(t *testing.T) {
+	conf := filepath.Join(t.TempDir(), "config")
+	text := "[default]\ncredential_process = sh -c 'echo token has expired >&2; exit 3'\n"
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"AWS_CONFIG_FILE": conf, "AWS_ACCESS_KEY_ID": "",
+		"AWS_SECRET_ACCESS_KEY": "", "AWS_SHARED_CREDENTIALS_FILE": conf, "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_ENDPOINT_URL": serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+		})} {
+		t.Setenv(name, value)
+	}
+	if _, err := Stat(t.Context(), "s3://nothing/x"); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Error(err)
+	}
+}
+
+// google serves one object as Google Cloud Storage does: one that is marked as gzip as it is to those who take gzip,
+// and unpacked, as a whole, to others. It wants a token.
+func google(raw, unpacked []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer t" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("X-Goog-Generation", "7")
+		if strings.HasPrefix(r.URL.Path, "/storage/v1/") {
+			_, _ = fmt.Fprintf(w, `{"name": "x", "bucket": "b", "size": "%d", "generation": "7", "contentEncoding": "gzip"}`,
+				len(raw))
+			return
+		}
+		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			_, _ = w.Write(unpacked)
+			return
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Type", "text/csv")
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(raw))
+	}
+}
+
+// TestGoogleSendsWhatItKeeps: an object that is marked as gzip is read as it is, by ranges, with the token of a user's
+// login.
+func TestGoogleSendsWhatItKeeps(t *testing.T) {
+	raw := numbers(3<<20 + 5)
+	t.Setenv("STORAGE_EMULATOR_HOST", "")
+	token := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"access_token": "t", "token_type": "Bearer", "expires_in": 3600}`))
+	})
+	login := filepath.Join(t.TempDir(), "adc.json")
+	text := `{"type": "authorized_user", "client_id": "a", "client_secret": "b", "refresh_token": "c", "token_uri": "` +
+		token + `"}`
+	if err := os.WriteFile(login, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", login)
+	t.Setenv("STORAGE_EMULATOR_HOST", strings.TrimPrefix(serve(t, google(raw, numbers(9<<20))), "http://"))
+	got, err := readAll("gs://b/x")
+	if err != nil || !bytes.Equal(got, raw) {
+		t.Errorf("%d of %d bytes, %v", len(got), len(raw), err)
+	}
+}
+
+// TestASlowServerIsWaitedFor: an answer may take long, while what is asked for is still sent.
+func TestASlowServerIsWaitedFor(t *testing.T) {
+	const step = 40 * time.Millisecond
+	before := stalled.Swap(int64(4 * step))
+	defer stalled.Store(before)
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	c := patient{ours}
+	go func() {
+		defer theirs.Close()
+		for range 12 { // three times as long as a connection may make no progress
+			<-time.After(step)
+			if _, err := io.ReadFull(theirs, make([]byte, 10)); err != nil {
+				return
+			}
+		}
+		_, _ = theirs.Write([]byte("done"))
+	}()
+	answer := make(chan error, 1)
+	go func() {
+		_, err := io.ReadFull(c, make([]byte, 4))
+		answer <- err
+	}()
+	for range 12 {
+		if _, err := c.Write(make([]byte, 10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-answer; err != nil {
+		t.Error(err)
 	}
 }
 
@@ -273,7 +387,8 @@ func TestOneThatStopsIsNotTriedAgain(t *testing.T) {
 
 // FuzzNames: a name is taken apart or refused, and what is below it stays below it.
 func FuzzNames(f *testing.F) {
-	for _, s := range []string{"s3://b/k", "gs://b", "https://h/p?q=1", "s3://", "https://u:p@h/", "s3://b//x"} {
+	for _, s := range []string{"s3://b/k", "gs://b", "https://h/p?q=1", "s3://", "https://u:p@h/", "s3://b//x",
+		"https://h/p#f"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

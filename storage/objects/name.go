@@ -32,11 +32,15 @@ func IsWeb(name string) bool {
 
 // Join returns the name of an object below another name.
 func Join(name string, below ...string) string {
+	root := strings.TrimRight(name, "/")
+	if strings.HasSuffix(root, ":") {
+		root += "/" // there is no bucket in it
+	}
 	rest := path.Join(below...)
 	if rest == "" || rest == "." {
-		return strings.TrimRight(name, "/")
+		return root
 	}
-	return strings.TrimRight(name, "/") + "/" + rest
+	return root + "/" + rest
 }
 
 // Base returns what follows the last slash of a name.
@@ -48,7 +52,7 @@ func parse(name string) (p place, err error) {
 	p.scheme = scheme
 	if p.bucket, p.key, _ = strings.Cut(rest, "/"); p.bucket == "" {
 		return p, fault.Newf(fault.BadInput, "open", name, "it names no bucket").
-			WithHint("the form is " + scheme + "://BUCKET/KEY")
+			WithHint("the form is " + strings.TrimRight(scheme, ":/") + "://BUCKET/KEY")
 	}
 	if !IsWeb(name) {
 		return p, nil
@@ -56,7 +60,10 @@ func parse(name string) (p place, err error) {
 	u, err := url.Parse(name)
 	switch {
 	case err != nil:
-		return p, fault.Newf(fault.BadInput, "open", name, "it is no address of a web server")
+		return p, fault.Newf(fault.BadInput, "open", shown(name), "it is no address of a web server")
+	case u.Fragment != "":
+		return p, fault.Newf(fault.BadInput, "open", shown(name), "what follows # is no part of an address").
+			WithHint("a # of a page's name is written %23")
 	case u.User != nil:
 		return p, fault.Newf(fault.BadInput, "open", u.Redacted(), "an address with a password would be logged").
 			WithHint("use a store, whose credentials are in the environment, or an address that is signed")

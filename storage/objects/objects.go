@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net/http"
 
 	"gocloud.dev/gcerrors"
 
@@ -72,13 +73,20 @@ func CanWrite(name string) error {
 }
 
 // Put writes an object, which appears whole in place of one that is there.
-func Put(ctx context.Context, name string, raw []byte) error { return put(ctx, name, raw, false) }
+func Put(ctx context.Context, name string, raw []byte) error { return put(ctx, name, raw, replaces{}) }
 
 // PutNew does what Put does, where there is no such object: one that is there is fs.ErrExist.
-func PutNew(ctx context.Context, name string, raw []byte) error { return put(ctx, name, raw, true) }
+func PutNew(ctx context.Context, name string, raw []byte) error {
+	return put(ctx, name, raw, replaces{nothing: true})
+}
 
-func put(ctx context.Context, name string, raw []byte, fresh bool) error {
-	w, err := create(ctx, name, fresh)
+// PutInPlace does what Put does, in place of an object that a store has described: another is fs.ErrExist.
+func PutInPlace(ctx context.Context, was Info, raw []byte) error {
+	return put(ctx, was.Name, raw, replaces{tag: was.Tag})
+}
+
+func put(ctx context.Context, name string, raw []byte, r replaces) error {
+	w, err := create(ctx, name, r)
 	if err != nil {
 		return err
 	}
@@ -86,7 +94,8 @@ func put(ctx context.Context, name string, raw []byte, fresh bool) error {
 		err = w.Close()
 	}
 	w.Abort()
-	if fresh && gcerrors.Code(err) == gcerrors.FailedPrecondition {
+	if r != (replaces{}) && (gcerrors.Code(err) == gcerrors.FailedPrecondition ||
+		statusOf(err) == http.StatusPreconditionFailed || statusOf(err) == http.StatusConflict) {
 		return fs.ErrExist
 	}
 	return err
@@ -114,15 +123,15 @@ type Writer struct {
 }
 
 // Create begins to write an object.
-func Create(ctx context.Context, name string) (*Writer, error) { return create(ctx, name, false) }
+func Create(ctx context.Context, name string) (*Writer, error) { return create(ctx, name, replaces{}) }
 
-func create(ctx context.Context, name string, fresh bool) (*Writer, error) {
+func create(ctx context.Context, name string, r replaces) (*Writer, error) {
 	s, key, err := storeOf(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	w, err := s.write(ctx, key, fresh)
+	w, err := s.write(ctx, key, r)
 	if err != nil {
 		cancel()
 		return nil, explained("write", name, err)

@@ -19,10 +19,10 @@ const (
 	ahead      = 4
 )
 
-// Tries of one block, and the wait before the second; each is twice as long as the one before.
+// The wait before what fails is tried again, and the longest: each is twice as long as the one before.
 const (
-	tries     = 5
-	firstWait = 100 * time.Millisecond
+	firstWait   = 100 * time.Millisecond
+	longestWait = 20 * time.Second
 )
 
 // Reader reads an object, by one goroutine at a time or by several through ReadAt.
@@ -200,17 +200,18 @@ func (r *Reader) fetch(from, length int64) (data []byte, err error) {
 	return data, explained("read", r.Name, err)
 }
 
-// retried tries again what may succeed.
+// retried tries again what may succeed, for as long as patience lasts. The libraries of stores do so for calls; what
+// remains are calls of web servers, and bodies that break off.
 func retried(ctx context.Context, try func() error) error {
-	wait := firstWait
-	for k := 1; ; k++ {
+	wait, end := firstWait, time.Now().Add(time.Duration(patience.Load()))
+	for {
 		err := try()
-		if err == nil || k == tries || !again(ctx, err) {
+		if err == nil || time.Now().After(end) || !again(ctx, err) {
 			return err
 		}
 		select {
 		case <-time.After(wait):
-			wait *= 2
+			wait = min(2*wait, longestWait)
 		case <-ctx.Done():
 			return ctx.Err()
 		}

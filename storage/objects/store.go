@@ -2,9 +2,9 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,8 +12,11 @@ import (
 
 	"cloud.google.com/go/storage"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/googleapis/gax-go/v2"
@@ -21,6 +24,7 @@ import (
 	"gocloud.dev/blob/gcsblob"
 	"gocloud.dev/blob/s3blob"
 	"gocloud.dev/gcp"
+	"golang.org/x/oauth2"
 	"google.golang.org/api/option"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -38,14 +42,21 @@ type Info struct {
 // store is a bucket, or a web server.
 type store interface {
 	stat(ctx context.Context, key string) (Info, error)
-	// read opens length bytes of an object from an offset on, and says what the object is now.
+	// read opens length bytes of an object from an offset on, and returns what the object is now. Its bytes are as the
+	// store keeps them.
 	read(ctx context.Context, key string, offset, length int64) (body io.ReadCloser, now Info, err error)
 	// list calls a function with the objects whose keys have a prefix, in order, until it returns false.
 	list(ctx context.Context, prefix string, yield func(key string, i Info) bool) error
-	// write begins an object, which appears when the writer is closed, unless the context has ended before. One that
-	// must not exist is refused if it does.
-	write(ctx context.Context, key string, fresh bool) (io.WriteCloser, error)
+	// write begins an object, which appears when the writer is closed, unless the context has ended before, or what is
+	// there now is not what is replaced.
+	write(ctx context.Context, key string, r replaces) (io.WriteCloser, error)
 	remove(ctx context.Context, key string) error
+}
+
+// replaces is what an object that is written may take the place of: anything, if it is zero.
+type replaces struct {
+	nothing bool
+	tag     string // an object with this tag
 }
 
 // stores are those that this process has opened, by scheme and bucket; they stay open.
@@ -67,6 +78,9 @@ func storeOf(ctx context.Context, name string) (store, string, error) {
 	if s == nil {
 		if s, err = open(ctx, p); err != nil {
 			return nil, "", explained("open", name, err)
+		}
+		if b, ok := s.(*bucket); ok && errors.Is(b.anonymous, context.DeadlineExceeded) {
+			return s, p.key, nil // there may be credentials the next time
 		}
 		if stores.open == nil {
 			stores.open = map[string]store{}
@@ -95,55 +109,101 @@ const credentialWait = 10 * time.Second
 // openS3 opens a bucket of S3, or of a server that speaks its protocol at AWS_ENDPOINT_URL. Without credentials it is
 // read as the public may.
 func openS3(ctx context.Context, name string) (store, error) {
-	http := awshttp.NewBuildableClient().WithTransportOptions(hurry)
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(http))
+	by := awshttp.NewBuildableClient().WithTransportOptions(hurry)
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(by), config.WithRetryer(retryer))
 	if err != nil {
 		return nil, err
 	}
 	asking, cancel := context.WithTimeout(ctx, credentialWait)
 	defer cancel()
-	if _, err := cfg.Credentials.Retrieve(asking); err != nil {
+	_, why := cfg.Credentials.Retrieve(asking)
+	if why != nil {
 		cfg.Credentials = aws.AnonymousCredentials{}
+		why = errors.Join(why, asking.Err())
 	}
 	if cfg.Region == "" {
 		cfg.Region = "us-east-1"
 	}
-	other := os.Getenv("AWS_ENDPOINT_URL") + os.Getenv("AWS_ENDPOINT_URL_S3")
 	client := s3.NewFromConfig(cfg, func(o *s3.Options) {
-		o.UsePathStyle = other != ""
+		o.UsePathStyle = o.BaseEndpoint != nil
 		o.DisableLogOutputChecksumValidationSkipped = true // of every range that is read
 	})
 	b, err := s3blob.OpenBucket(ctx, client, name, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &bucket{b}, nil
+	return &bucket{b, why}, nil
+}
+
+// retryer returns how calls of S3 are tried again, which is for about patience.
+func retryer() aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts = attempts()
+		o.Backoff = retry.BackoffDelayerFunc(func(n int, _ error) (time.Duration, error) {
+			return min(longestWait, firstWait<<min(n, 20)), nil
+		})
+		o.RateLimiter = ratelimit.None // many readers fail at once where a store is away
+	})
+}
+
+// attempts returns how often a call is tried for about patience, with waits that are twice as long each time up to the
+// longest.
+func attempts() int {
+	n, wait := 2, firstWait
+	for spent := time.Duration(0); spent < time.Duration(patience.Load()); n++ {
+		spent += wait
+		wait = min(2*wait, longestWait)
+	}
+	return n
 }
 
 // openGCS opens a bucket of Google Cloud Storage. Without credentials it is read as the public may.
 func openGCS(ctx context.Context, name string) (store, error) {
-	asking, cancel := context.WithTimeout(ctx, credentialWait)
-	defer cancel()
-	http := gcp.NewAnonymousHTTPClient(transport())
-	if creds, err := gcp.DefaultCredentials(asking); err == nil {
-		if http, err = gcp.NewHTTPClient(transport(), creds.TokenSource); err != nil {
+	// The context is that of later questions for tokens, too.
+	asking := context.WithValue(context.Background(), oauth2.HTTPClient,
+		&http.Client{Transport: transport(), Timeout: credentialWait})
+	by := gcp.NewAnonymousHTTPClient(transport())
+	creds, why := gcp.DefaultCredentials(asking)
+	if why == nil {
+		var err error
+		if by, err = gcp.NewHTTPClient(transport(), creds.TokenSource); err != nil {
 			return nil, err
 		}
 	}
-	client, err := storage.NewClient(ctx, option.WithHTTPClient(&http.Client))
+	client, err := storage.NewClient(ctx, option.WithHTTPClient(&by.Client))
 	if err != nil {
 		return nil, err
 	}
-	client.SetRetry(storage.WithMaxAttempts(tries), storage.WithBackoff(gax.Backoff{Initial: firstWait}))
+	client.SetRetry(storage.WithMaxAttempts(attempts()),
+		storage.WithBackoff(gax.Backoff{Initial: firstWait, Max: longestWait, Multiplier: 2}))
 	b, err := gcsblob.OpenBucket(ctx, nil, name, &gcsblob.Options{Client: client})
 	if err != nil {
 		return nil, err
 	}
-	return &bucket{b}, nil
+	return &bucket{b, why}, nil
 }
 
 // bucket is a store of gocloud's.
-type bucket struct{ b *blob.Bucket }
+type bucket struct {
+	b         *blob.Bucket
+	anonymous error // why it is read as the public may; nil where there are credentials
+}
+
+// uncredited is what a store has answered to a process that found no credentials.
+type uncredited struct {
+	error
+	why error
+}
+
+func (u uncredited) Unwrap() error { return u.error }
+
+// told returns an error of a store, with why there were no credentials.
+func (b *bucket) told(err error) error {
+	if err == nil || b.anonymous == nil {
+		return err
+	}
+	return uncredited{err, b.anonymous}
+}
 
 func (b *bucket) stat(ctx context.Context, key string) (Info, error) {
 	if key == "" {
@@ -151,7 +211,7 @@ func (b *bucket) stat(ctx context.Context, key string) (Info, error) {
 	}
 	a, err := b.b.Attributes(ctx, key)
 	if err != nil {
-		return Info{}, err
+		return Info{}, b.told(err)
 	}
 	i := Info{Size: a.Size, ModTime: a.ModTime, Tag: plainTag(a.ETag)}
 	var g storage.ObjectAttrs
@@ -162,9 +222,9 @@ func (b *bucket) stat(ctx context.Context, key string) (Info, error) {
 }
 
 func (b *bucket) read(ctx context.Context, key string, offset, length int64) (io.ReadCloser, Info, error) {
-	r, err := b.b.NewRangeReader(ctx, key, offset, length, nil)
+	r, err := b.b.NewRangeReader(ctx, key, offset, length, &blob.ReaderOptions{BeforeRead: asKept})
 	if err != nil {
-		return nil, Info{}, err
+		return nil, Info{}, b.told(err)
 	}
 	now := Info{Size: r.Size(), ModTime: r.ModTime()}
 	var s s3.GetObjectOutput
@@ -172,10 +232,28 @@ func (b *bucket) read(ctx context.Context, key string, offset, length int64) (io
 	switch {
 	case r.As(&s):
 		now.Tag = plainTag(aws.ToString(s.ETag))
+		err = isRange(aws.ToString(s.ContentRange), offset, length)
 	case r.As(&g):
 		now.Tag = generation(g.Attrs.Generation)
+		if g.Attrs.StartOffset != offset || g.Attrs.Decompressed {
+			err = errOtherRange
+		}
+	}
+	if err != nil {
+		r.Close()
+		return nil, now, err
 	}
 	return r, now, nil
+}
+
+// asKept asks Google for an object's bytes as they are kept: of one that is marked as gzip it sends others, and no
+// range.
+func asKept(as func(any) bool) error {
+	var o **storage.ObjectHandle
+	if as(&o) {
+		*o = (*o).ReadCompressed(true)
+	}
+	return nil
 }
 
 func (b *bucket) list(ctx context.Context, prefix string, yield func(string, Info) bool) error {
@@ -185,7 +263,7 @@ func (b *bucket) list(ctx context.Context, prefix string, yield func(string, Inf
 			return nil
 		}
 		if err != nil {
-			return err
+			return b.told(err)
 		}
 		if !yield(o.Key, Info{Size: o.Size, ModTime: o.ModTime, Tag: tagOf(o)}) {
 			return nil
@@ -218,9 +296,47 @@ const (
 	partsSent = 3
 )
 
-func (b *bucket) write(ctx context.Context, key string, fresh bool) (io.WriteCloser, error) {
-	return b.b.NewWriter(ctx, key, &blob.WriterOptions{BufferSize: partBytes, MaxConcurrency: partsSent,
-		ContentType: "application/octet-stream", IfNotExist: fresh})
+func (b *bucket) write(ctx context.Context, key string, r replaces) (io.WriteCloser, error) {
+	o := &blob.WriterOptions{BufferSize: partBytes, MaxConcurrency: partsSent, ContentType: "application/octet-stream",
+		IfNotExist: r.nothing}
+	if r.tag != "" {
+		o.BeforeWrite = func(as func(any) bool) error { return inPlaceOf(r.tag, as) }
+	}
+	w, err := b.b.NewWriter(ctx, key, o)
+	if err != nil {
+		return nil, b.told(err)
+	}
+	return uploading{w, b}, nil
 }
 
-func (b *bucket) remove(ctx context.Context, key string) error { return b.b.Delete(ctx, key) }
+// uploading is an object that is being written to a bucket.
+type uploading struct {
+	*blob.Writer
+	b *bucket
+}
+
+func (u uploading) Write(p []byte) (int, error) {
+	n, err := u.Writer.Write(p)
+	return n, u.b.told(err)
+}
+
+func (u uploading) Close() error { return u.b.told(u.Writer.Close()) }
+
+// inPlaceOf has a write take the place of an object with a tag, and of no other.
+func inPlaceOf(tag string, as func(any) bool) error {
+	var s *transfermanager.UploadObjectInput
+	var g **storage.ObjectHandle
+	switch {
+	case as(&s):
+		s.IfMatch = aws.String(`"` + tag + `"`)
+	case as(&g):
+		n, err := strconv.ParseInt(tag, 10, 64)
+		if err != nil {
+			return err
+		}
+		*g = (*g).If(storage.Conditions{GenerationMatch: n})
+	}
+	return nil
+}
+
+func (b *bucket) remove(ctx context.Context, key string) error { return b.told(b.b.Delete(ctx, key)) }

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -45,6 +46,22 @@ func (w *web) stat(ctx context.Context, key string) (i Info, err error) {
 	return i, err
 }
 
+// errOtherRange is why an answer is not believed: as if it had been cut off, it is asked for again.
+var errOtherRange = errors.New("the server has sent another part than it was asked for")
+
+// isRange checks that an answer has the bytes that it was asked for, by its Content-Range, bytes FROM-TO/SIZE; without
+// one it has all bytes.
+func isRange(said string, offset, length int64) error {
+	var from, to int64
+	if said == "" && offset == 0 {
+		return nil
+	}
+	if _, err := fmt.Sscanf(said, "bytes %d-%d/", &from, &to); err != nil || from != offset || to > offset+length-1 {
+		return fmt.Errorf("%w: %q", errOtherRange, said)
+	}
+	return nil
+}
+
 // infoOf returns what an answer says of a page; its size is −1 where it does not say.
 func infoOf(r *http.Response) (i Info, err error) {
 	i.Tag = r.Header.Get("ETag")
@@ -72,8 +89,12 @@ func (w *web) read(ctx context.Context, key string, offset, length int64) (io.Re
 		return nil, Info{}, err
 	}
 	now, err := infoOf(r)
-	if err == nil && now.Whole && offset > 0 {
+	switch {
+	case err != nil:
+	case now.Whole && offset > 0:
 		err = errUnparted
+	case !now.Whole:
+		err = isRange(r.Header.Get("Content-Range"), offset, length)
 	}
 	if err != nil {
 		r.Body.Close()
@@ -84,6 +105,6 @@ func (w *web) read(ctx context.Context, key string, offset, length int64) (io.Re
 
 func (*web) list(context.Context, string, func(string, Info) bool) error { return errUnlisted }
 
-func (*web) write(context.Context, string, bool) (io.WriteCloser, error) { return nil, errReadOnly }
+func (*web) write(context.Context, string, replaces) (io.WriteCloser, error) { return nil, errReadOnly }
 
 func (*web) remove(context.Context, string) error { return errReadOnly }

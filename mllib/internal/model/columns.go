@@ -148,8 +148,8 @@ func wrong(format string, args ...any) error {
 	return fault.Newf(fault.Corrupt, "read", "weights.arrow", format, args...)
 }
 
-// LoadColumns reads the columns of a model's directory, which has a number of rows, with parse.
-func LoadColumns(dir string, rows int, parse func(s *Stored)) (err error) {
+// LoadColumns reads the columns of a model's numbers, which have a number of rows, with parse.
+func LoadColumns(raw []byte, rows int, parse func(s *Stored)) (err error) {
 	if rows < 0 || rows > 1<<40 {
 		return fault.Newf(fault.Corrupt, "read", "model.json", "a model cannot have numbers of %d things", rows)
 	}
@@ -158,10 +158,6 @@ func LoadColumns(dir string, rows int, parse func(s *Stored)) (err error) {
 			err = wrong("%v", r)
 		}
 	}()
-	raw, err := readNumbers(dir)
-	if err != nil {
-		return err
-	}
 	var s Stored
 	if err := s.load(raw, rows); err != nil {
 		return err

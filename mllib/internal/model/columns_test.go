@@ -2,8 +2,6 @@ package model
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -11,18 +9,14 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 )
 
-// saved writes columns to a directory.
-func saved(t testing.TB, c *Columns) string {
+// saved returns the bytes of columns.
+func saved(t testing.TB, c *Columns) []byte {
 	t.Helper()
 	raw, err := c.encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "weights.arrow"), raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return raw
 }
 
 func TestColumnsComeBack(t *testing.T) {

@@ -177,7 +177,7 @@ func (f *memFile) Seek(int64, int) (int64, error) { return int64(f.Len()), nil }
 // Kind is what a program knows of models of one kind.
 type Kind struct {
 	Is   func(job, loss string) bool
-	Load func(dir string, raw []byte) (Model, *input.Prepared, error) // from model.json and the files beside it
+	Load func(head, numbers []byte) (Model, *input.Prepared, error) // from model.json and what it names
 }
 
 // JobIs returns a check that models have the name of one job.
@@ -193,12 +193,17 @@ func Load(dir string, kinds []Kind) (Model, error) {
 
 // LoadDigest does what Load does, and returns the digest of what it has read, which is the same wherever the model is.
 func LoadDigest(dir string, kinds []Kind) (m Model, digest string, err error) {
-	raw, err := files.ReadFile(files.Join(dir, headFile))
-	if err != nil {
-		return nil, "", loadError(dir, err)
+	for again := objects.Is(dir); ; again = false {
+		raw, err := files.ReadFile(files.Join(dir, headFile))
+		if err != nil {
+			return nil, "", loadError(dir, err)
+		}
+		m, err := load(dir, raw, kinds)
+		if errors.Is(err, errNoNumbers) && again { // they are replaced just now, with model.json
+			continue
+		}
+		return m, digestOf(raw), err
 	}
-	m, err = load(dir, raw, kinds)
-	return m, digestOf(raw), err
 }
 
 // load reads a model's directory, of which model.json is given.
@@ -219,10 +224,11 @@ func load(dir string, raw []byte, kinds []Kind) (Model, error) {
 	if at < 0 {
 		return nil, unknownModel(dir, head.Job)
 	}
-	if err := asSaved(dir, head.Weights); err != nil {
+	numbers, err := savedNumbers(dir, head.Weights)
+	if err != nil {
 		return nil, loadError(dir, err)
 	}
-	m, p, err := kinds[at].Load(dir, raw)
+	m, p, err := kinds[at].Load(raw, numbers)
 	if err == nil && p != nil {
 		err = p.Check()
 	}
@@ -238,17 +244,19 @@ func digestOf(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// asSaved checks that a model's numbers are those that were saved with it.
-func asSaved(dir, digest string) error {
-	weights, err := readNumbers(dir)
+// savedNumbers returns a model's numbers, if they are those that were saved with it.
+func savedNumbers(dir, digest string) ([]byte, error) {
+	numbers, err := readNumbers(dir, digest)
 	if errors.Is(err, fs.ErrNotExist) {
-		return wrong("it is missing")
+		return nil, wrong("%w", errNoNumbers)
 	}
-	if err == nil && digestOf(weights) != digest {
+	if err == nil && digestOf(numbers) != digest {
 		err = wrong("it is damaged, or of another model: model.json has another digest of it")
 	}
-	return err
+	return numbers, err
 }
+
+var errNoNumbers = errors.New("it is missing")
 
 // LoadAs reads the directory of a model of a kind that has a name.
 func LoadAs[M Model](dir, name string, kinds []Kind) (as M, err error) {
@@ -265,12 +273,18 @@ func LoadAs[M Model](dir, name string, kinds []Kind) (as M, err error) {
 
 func loadError(dir string, err error) error {
 	var known *fault.Error
-	if errors.As(err, &known) && known.Op == "open" { // of a file or an object: its directory says more
+	var pe *fs.PathError
+	kind := fault.BadInput
+	switch is := errors.As(err, &known); {
+	case is && objects.Is(dir) && errors.Is(err, fs.ErrNotExist):
+		err = errors.New("it has no " + headFile + ", or there is no such bucket")
+	case is && objects.Is(dir): // a store that does not answer may do so later
+		kind = known.Kind
+	case is && known.Op == "open": // of a file: its directory says more
 		err = known.Err
 	}
-	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		err = pe.Err
 	}
-	return fault.New(fault.BadInput, "load the model", dir, err)
+	return fault.New(kind, "load the model", dir, err)
 }

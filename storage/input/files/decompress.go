@@ -149,7 +149,11 @@ func (p *plainReader) Read(b []byte) (int, error) {
 	if err == nil || err == io.EOF {
 		return n, err
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	var known *fault.Error
+	switch {
+	case errors.As(err, &known): // of a store, whose kind is whether it may be tried again
+		return n, known
+	case errors.Is(err, io.ErrUnexpectedEOF) && p.packed:
 		err = fmt.Errorf("the compressed file is cut short")
 	}
 	return n, fault.New(fault.BadInput, "read", p.path, err)

@@ -119,5 +119,5 @@ func statObjects(names []string) ([]File, error) {
 // unfinished returns the error about a directory whose save has not come to its end.
 func unfinished(dir string) error {
 	return fault.Newf(fault.BadInput, "open", dir, "a save into it has not come to its end: it has %s, and no %s",
-		StagedName, MarkerName).WithHint("save it again; or, to read what is there, remove " + StagedName)
+		StagedName, MarkerName).WithHint("save it again, or remove what is below it")
 }

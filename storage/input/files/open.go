@@ -3,6 +3,7 @@ package files
 import (
 	"context"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,13 +85,10 @@ func fileOf(i objects.Info) File {
 	return f
 }
 
-// readMost bounds what ReadFile reads.
-const readMost = 1 << 30
-
 // ReadFile returns the bytes of a file or an object; where there is none the error is fs.ErrNotExist.
 func ReadFile(path string) ([]byte, error) {
 	if objects.Is(path) {
-		return objects.Get(context.Background(), path, readMost)
+		return objects.Get(context.Background(), path, math.MaxInt64)
 	}
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -100,3 +100,21 @@ func use(s3, gcs string) error {
 	}
 	return nil
 }
+
+// Orders returns all orders in which n steps of one, 0, and m of another, 1, can be taken.
+func Orders(n, m int) (all [][]int) {
+	if n == 0 && m == 0 {
+		return [][]int{nil}
+	}
+	if n > 0 {
+		for _, rest := range Orders(n-1, m) {
+			all = append(all, append([]int{0}, rest...))
+		}
+	}
+	if m > 0 {
+		for _, rest := range Orders(n, m-1) {
+			all = append(all, append([]int{1}, rest...))
+		}
+	}
+	return all
+}
