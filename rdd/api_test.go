@@ -81,7 +81,7 @@ func testConfig(t *testing.T) volley.Config {
 }
 
 func TestTheDatasetAPI(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	path := numbersFile(t, "1 2 3\n4 5\n\n6 7\n")
 	_, err := volley.Run(context.Background(), testConfig(t), "text", textArgs{path}, buildText,
 		func(ctx context.Context, s *rdd.Session, _ textArgs, p textPlan) (string, error) {
@@ -119,7 +119,7 @@ func expect[R comparable](t *testing.T, ctx context.Context, s *rdd.Session, a r
 }
 
 func TestUserErrorsAreErrors(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	path := numbersFile(t, "1\nx\n")
 	_, err := volley.Run(context.Background(), testConfig(t), "text", textArgs{path}, buildText,
 		func(ctx context.Context, s *rdd.Session, _ textArgs, p textPlan) (string, error) {
@@ -143,7 +143,7 @@ func TestUserErrorsAreErrors(t *testing.T) {
 }
 
 func TestAPlanThatDiffersBetweenNodesIsRefused(t *testing.T) {
-	defer goleak.VerifyNone(t)
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	path, builds := numbersFile(t, "1\n"), 0
 	_, err := volley.Run(context.Background(), testConfig(t), "fickle", textArgs{path},
 		func(g *rdd.Graph, a textArgs) rdd.Action[int64] {
