@@ -195,6 +195,26 @@ const (
 	SharesTurnEndless // the job that has its turn keeps it
 	SharesKeptForEver // a slot is kept for an idle job
 
+	// Tables with bounded staleness.
+	TableStale           // a read misses one clock more than it may
+	TableAhead           // a worker runs one clock further ahead than it may
+	TableTwice           // a batch that comes twice counts twice
+	TableLastFirst       // of updates that were held back the last is seen first
+	TableFlightForgotten // the value bound forgets updates that have left
+	TableStrongIsWeak    // what only some have seen is not bounded
+	TableLargeStuck      // an update larger than the value bound is never admitted
+	TableHalfClock       // a snapshot has what is ahead of its clock
+	TableEvictsLog       // a row that is evicted takes the log of its updates with it
+	TableSeenEarly       // an update that was sent is taken for seen
+	TableNotBack         // what a worker has added is not taken back when it goes on elsewhere
+	TableOwnForgotten    // a worker does not see its own updates that have left
+	TableOlderTaken      // a client takes an older value for a newer one
+	TableLogDropped      // logs go before a snapshot has them
+	TableOpenEarly       // a shard that was begun anew answers before its clients have let go
+	TableNewerSeen       // reads of bsp see what is newer
+	TableLossIgnored     // a shard is begun anew although a log that it needs is lost
+	TableNotAgain        // a batch that is lost is not sent again
+
 	bugs
 )
 

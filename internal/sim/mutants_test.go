@@ -14,6 +14,7 @@ import (
 	"github.com/volley-engine/volley/internal/sim/life"
 	"github.com/volley-engine/volley/internal/sim/shares"
 	"github.com/volley-engine/volley/internal/sim/stages"
+	"github.com/volley-engine/volley/internal/sim/tables"
 )
 
 // proof is a planted bug and the oracle that it is for.
@@ -194,6 +195,25 @@ var proofs = []proof{
 	{mutant.SharesOwedForEver, "owed for ever", "shares.wait"},
 	{mutant.SharesTurnEndless, "turn without end", "shares.wait"},
 	{mutant.SharesKeptForEver, "slot kept for ever", "shares.idle"},
+
+	{mutant.TableStale, "read one clock too stale", "tables.stale"},
+	{mutant.TableAhead, "worker one clock too far ahead", "tables.ahead"},
+	{mutant.TableTwice, "batch that comes twice counted twice", "tables.once"},
+	{mutant.TableLastFirst, "held back last, seen first", "tables.fifo"},
+	{mutant.TableFlightForgotten, "what is in flight forgotten", "tables.vap"},
+	{mutant.TableStrongIsWeak, "strong taken for weak", "tables.strong"},
+	{mutant.TableLargeStuck, "update larger than the bound stuck", "tables.wait"},
+	{mutant.TableHalfClock, "snapshot with half a clock", "tables.pure"},
+	{mutant.TableEvictsLog, "eviction that loses the log", "tables.own"},
+	{mutant.TableSeenEarly, "acknowledged before it is seen", "tables.vap"},
+	{mutant.TableNotBack, "unfinished clock not taken back", "tables.pure"},
+	{mutant.TableOwnForgotten, "own updates not seen", "tables.own"},
+	{mutant.TableOlderTaken, "older value taken", "tables.vap"},
+	{mutant.TableLogDropped, "logs dropped before a snapshot", "tables.wait"},
+	{mutant.TableOpenEarly, "shard answers too early", "tables.vap"},
+	{mutant.TableNewerSeen, "newer seen under bsp", "tables.exact"},
+	{mutant.TableLossIgnored, "lost log ignored", "tables.pure"},
+	{mutant.TableNotAgain, "lost batch not sent again", "tables.wait"},
 }
 
 // TestEveryPlantedBugIsFound plants each bug and looks for it with the oracle
@@ -236,6 +256,8 @@ func violations(seed uint64, oracle string) (vs []sim.Violation) {
 		simulate = shares.Simulate
 	case "drivers":
 		simulate = drivers.Simulate
+	case "tables":
+		simulate = tables.Simulate
 	}
 	return simulate(seed, sim.Options{Until: oracle}).Violations
 }

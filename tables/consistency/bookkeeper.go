@@ -1,0 +1,289 @@
+package consistency
+
+import (
+	"slices"
+	"time"
+)
+
+// Bookkeeper knows how far each worker is, as the shards have it, and which snapshots are kept: a clock is complete
+// when every shard has all updates of all workers, so that no read can see a clock of which something is lost with a
+// process that dies.
+type Bookkeeper struct {
+	o        Options
+	era      int
+	complete Clock
+	kept     Clock
+	saveAt   Clock // the snapshot that is being made; 0 is none
+	workers  []member
+	shards   []*holder
+	clients  []Client // that live
+	gone     []Client
+	told     time.Duration
+}
+
+// member is a worker's present life.
+type member struct {
+	Restart        // since when it lives
+	client  Client // that runs it
+}
+
+// holder is a shard, and what it has of each worker.
+type holder struct {
+	epoch  int
+	open   bool
+	have   []Clock
+	knows  []Life
+	saved  Clock
+	leaves map[Client]bool // who has let go of what an earlier epoch had
+}
+
+// NewBookkeeper returns one of a table whose workers run on clients.
+func NewBookkeeper(o Options, clients []Client, place func(Worker) Client) *Bookkeeper {
+	k := &Bookkeeper{o: o, clients: slices.Clone(clients)}
+	for w := range Worker(o.Workers) {
+		k.workers = append(k.workers, member{Restart{Worker: w, Life: 1}, place(w)})
+	}
+	for range o.Shards {
+		k.shards = append(k.shards, &holder{epoch: 1, open: true, leaves: map[Client]bool{},
+			have: make([]Clock, o.Workers), knows: slices.Repeat([]Life{1}, o.Workers)})
+	}
+	return k
+}
+
+// Complete returns how many clocks all workers have finished.
+func (k *Bookkeeper) Complete() Clock { return k.complete }
+
+// Kept returns the age of the last snapshot that all shards have kept.
+func (k *Bookkeeper) Kept() Clock { return k.kept }
+
+// finished returns how many clocks of a worker all shards have.
+func (k *Bookkeeper) finished(w Worker) Clock {
+	n := k.shards[0].have[w]
+	for _, s := range k.shards[1:] {
+		n = min(n, s.have[w])
+	}
+	return n
+}
+
+// Save has all shards keep a snapshot of exactly the clocks before an age that none has reached; one at a time.
+func (k *Bookkeeper) Save(age Clock) []Send {
+	if k.saveAt > k.kept && k.complete < k.saveAt+abandoned || age <= k.complete {
+		return nil
+	}
+	k.saveAt = age
+	return k.askSave()
+}
+
+// abandoned is how many clocks after its own a snapshot is given up, of which a shard that was lost has not heard.
+const abandoned = 3
+
+// Send is a message of the bookkeeper's, or what the shell has to do.
+type Send struct {
+	Shard  *int
+	Client *Client
+	Begin  *Beginning
+	What   any
+}
+
+func toShard(s int, what any) Send { return Send{Shard: &s, What: what} }
+
+func (k *Bookkeeper) askSave() (out []Send) {
+	for s, h := range k.shards {
+		if k.saveAt > k.kept && h.saved != k.saveAt {
+			out = append(out, toShard(s, SaveAt{Epoch: h.epoch, Age: k.saveAt}))
+		}
+	}
+	return out
+}
+
+// Step takes a message.
+func (k *Bookkeeper) Step(message any, now time.Duration) []Send {
+	switch m := message.(type) {
+	case Have:
+		h := k.shards[m.Shard]
+		if m.Epoch == h.epoch && m.Life == k.workers[m.Worker].Life {
+			h.knows[m.Worker], h.have[m.Worker] = m.Life, max(h.have[m.Worker], m.Clock)
+			return k.advance()
+		}
+	case Saved:
+		h := k.shards[m.Shard]
+		if m.Epoch == h.epoch {
+			h.saved = m.Age
+			return k.keep()
+		}
+	case Left:
+		h := k.shards[m.Shard]
+		if m.Epoch == h.epoch {
+			h.leaves[m.Client] = true
+			return k.opens(m.Shard)
+		}
+	}
+	return nil
+}
+
+// advance notes clocks that have become complete.
+func (k *Bookkeeper) advance() []Send {
+	n := k.finished(0)
+	for w := range k.workers {
+		n = min(n, k.finished(Worker(w)))
+	}
+	if n <= k.complete {
+		return nil
+	}
+	k.complete = n
+	return k.tell()
+}
+
+// keep notes a snapshot that all shards have.
+func (k *Bookkeeper) keep() []Send {
+	if k.saveAt <= k.kept || slices.ContainsFunc(k.shards, func(h *holder) bool { return h.saved != k.saveAt }) {
+		return nil
+	}
+	k.kept = k.saveAt
+	return k.tell()
+}
+
+// opens lets a shard answer that was begun anew, once all clients have let go of what it had before.
+func (k *Bookkeeper) opens(shard int) []Send {
+	h := k.shards[shard]
+	if h.open || slices.ContainsFunc(k.clients, func(c Client) bool { return !h.leaves[c] }) {
+		return nil
+	}
+	h.open = true
+	return []Send{toShard(shard, Open{h.epoch})}
+}
+
+// tell returns the messages about how far all are.
+func (k *Bookkeeper) tell() (out []Send) {
+	m := Complete{Era: k.era, Age: k.complete, Kept: k.kept}
+	for s := range k.shards {
+		out = append(out, toShard(s, m))
+	}
+	for _, c := range k.clients {
+		out = append(out, Send{Client: &c, What: m})
+	}
+	return out
+}
+
+// Tick repeats what may have been lost.
+func (k *Bookkeeper) Tick(now time.Duration) (out []Send) {
+	if now-k.told < k.o.Again {
+		return nil
+	}
+	k.told = now
+	out = append(k.tell(), k.askSave()...)
+	for s, h := range k.shards {
+		for _, c := range k.gone {
+			out = append(out, toShard(s, Gone{c}))
+		}
+		for w, m := range k.workers {
+			if h.knows[w] < m.Life {
+				out = append(out, toShard(s, m.Restart))
+			}
+		}
+		if h.epoch > 1 {
+			out = append(out, k.moved(s)...)
+		}
+		if h.epoch > 1 && h.open {
+			out = append(out, toShard(s, Open{h.epoch}))
+		}
+	}
+	for _, m := range k.workers {
+		out = append(out, k.assign(m)...)
+	}
+	return out
+}
+
+// assign returns the messages to all clients about which of them runs a worker.
+func (k *Bookkeeper) assign(m member) (out []Send) {
+	for _, c := range k.clients {
+		out = append(out, Send{Client: &c, What: Assignment{m.client, m.Restart}})
+	}
+	return out
+}
+
+func (k *Bookkeeper) moved(shard int) (out []Send) {
+	h := k.shards[shard]
+	for _, c := range k.clients {
+		if !h.leaves[c] {
+			out = append(out, Send{Client: &c, What: Moved{shard, h.epoch}})
+		}
+	}
+	return out
+}
+
+// Join adds a client, which may be given workers from now on.
+func (k *Bookkeeper) Join(c Client) { k.clients = append(k.clients, c) }
+
+// ClientLost has other clients go on with the workers of one that has ended, each from the last clock of which all
+// shards have everything. Where a shard still waits for what only the lost client had, all go back to the snapshot.
+func (k *Bookkeeper) ClientLost(c Client, place func(Worker) Client) (out []Send) {
+	k.clients = slices.DeleteFunc(k.clients, func(o Client) bool { return o == c })
+	k.gone = append(k.gone, c)
+	for s := range k.shards {
+		out = append(out, toShard(s, Gone{c}))
+	}
+	for w := range k.workers {
+		m := &k.workers[w]
+		if m.client != c {
+			continue
+		}
+		m.client, m.Life, m.Clock = place(m.Worker), m.Life+1, k.finished(m.Worker)
+		out = append(out, k.restart(*m)...)
+	}
+	if slices.ContainsFunc(k.shards, func(h *holder) bool { return !h.open }) {
+		return append(out, k.Reset(place)...)
+	}
+	return out
+}
+
+// restart returns the messages about a worker's new life.
+func (k *Bookkeeper) restart(m member) (out []Send) {
+	for s, h := range k.shards {
+		h.have[m.Worker], h.knows[m.Worker] = min(h.have[m.Worker], m.Clock), 0
+		out = append(out, toShard(s, m.Restart))
+	}
+	return append(out, k.assign(m)...)
+}
+
+// ShardLost begins a shard anew from the snapshot that is kept: clients send it again what came after. Where a worker
+// has begun another life since, what it had sent before is lost, and all go back to the snapshot.
+func (k *Bookkeeper) ShardLost(shard int, place func(Worker) Client) []Send {
+	if slices.ContainsFunc(k.workers, func(m member) bool { return plantedSince(m.Clock > k.kept) }) {
+		k.shards[shard].open = false
+		return k.Reset(place)
+	}
+	out := k.begin(shard)
+	for _, m := range k.workers {
+		out = append(out, toShard(shard, m.Restart))
+	}
+	return out
+}
+
+// begin has a shard begin anew.
+func (k *Bookkeeper) begin(shard int) (out []Send) {
+	h := k.shards[shard]
+	*h = holder{epoch: h.epoch + 1, have: slices.Repeat([]Clock{k.kept}, k.o.Workers), saved: k.kept,
+		knows: make([]Life, k.o.Workers), leaves: map[Client]bool{}}
+	out = append(out, Send{Begin: &Beginning{Shard: shard, Epoch: h.epoch, Era: k.era, Age: k.kept}})
+	for _, c := range k.gone {
+		out = append(out, toShard(shard, Gone{c}))
+	}
+	return append(out, k.moved(shard)...)
+}
+
+// Reset has all begin anew from the snapshot that is kept.
+func (k *Bookkeeper) Reset(place func(Worker) Client) (out []Send) {
+	k.era++
+	k.complete, k.saveAt = k.kept, 0
+	for s := range k.shards {
+		out = append(out, k.begin(s)...)
+	}
+	for w := range k.workers {
+		m := &k.workers[w]
+		m.Life, m.Clock = m.Life+1, k.kept
+		m.client = place(m.Worker)
+		out = append(out, k.restart(*m)...)
+	}
+	return append(out, k.tell()...)
+}

@@ -1,0 +1,289 @@
+package consistency
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+)
+
+// Step takes a message.
+func (c *ClientOf[V]) Step(message any, now time.Duration) (out []Command[V]) {
+	switch m := message.(type) {
+	case Value[V]:
+		return c.onValue(m)
+	case Taken:
+		if w := c.workers[m.Worker]; w != nil && w.life == m.Life && m.Epoch == c.epochs[m.Shard] {
+			o := w.out[m.Shard]
+			o.taken = max(o.taken, m.Number)
+		}
+		return c.leave(m.Shard, now)
+	case Synced:
+		if w := c.workers[m.Worker]; w != nil && w.life == m.Life && m.Epoch == c.epochs[m.Shard] {
+			o := w.out[m.Shard]
+			o.synced = max(o.synced, m.Number)
+			return c.wake(forBound, func(x *worker[V]) bool { return x == w })
+		}
+	case Complete:
+		return c.onComplete(m)
+	case Moved:
+		return c.onMoved(m, now)
+	case Assignment:
+		return c.onAssignment(m)
+	}
+	return nil
+}
+
+// onAssignment begins a life of a worker, or ends an earlier one that goes on elsewhere.
+func (c *ClientOf[V]) onAssignment(m Assignment) []Command[V] {
+	old := c.workers[m.Worker]
+	switch {
+	case m.Client == c.id && (old == nil || old.life < m.Life) && c.lives[m.Worker] < m.Life:
+		c.begin(m.Restart)
+		return []Command[V]{{Run: &m.Restart}}
+	case m.Client != c.id && old != nil && old.life < m.Life:
+		delete(c.workers, m.Worker)
+		return []Command[V]{{Stop: &m.Worker}}
+	}
+	return nil
+}
+
+// onValue takes a row that is newer than what is there.
+func (c *ClientOf[V]) onValue(m Value[V]) (out []Command[V]) {
+	r := c.rows[m.Row]
+	switch {
+	case m.Epoch != c.epochs[m.Shard]:
+		return nil
+	case (r == nil || r.watch > m.Watch) && c.o.Eager: // it was told, and that was lost
+		return []Command[V]{c.toShard(m.Row, Drop{Client: c.id, Row: m.Row, Watch: m.Watch})}
+	case r == nil || r.watch != m.Watch || c.outdated(m):
+		return nil
+	}
+	if plantedNewer(r.value == nil || m.follows(r.value)) {
+		r.value = &m
+	}
+	if r.value.Age >= r.need {
+		r.asked, r.need = -1, 0
+	}
+	if c.o.Eager {
+		out = append(out, c.toShard(m.Row, Seen{Client: c.id, Row: m.Row, Watch: r.watch, Version: r.value.Version}))
+	}
+	return append(out, c.wake(forRow, func(w *worker[V]) bool { return w.waits.row == m.Row })...)
+}
+
+// follows reports whether a value is from after another of the same epoch. Where nothing has changed it may know of a
+// worker's later life.
+func (m *Value[V]) follows(o *Value[V]) bool {
+	if m.Version != o.Version || m.Age != o.Age {
+		return m.Version >= o.Version && m.Age >= o.Age
+	}
+	for id, a := range o.Applied {
+		if m.Applied[id].Life < a.Life {
+			return false
+		}
+	}
+	return true
+}
+
+// outdated reports whether a value lacks updates of a worker of this process that are in no log any more.
+func (c *ClientOf[V]) outdated(m Value[V]) bool {
+	for id, w := range c.workers {
+		if a := m.Applied[id]; a.Life == w.life && a.Number < w.out[m.Shard].dropped {
+			return true
+		}
+	}
+	return false
+}
+
+// wake has workers ask again that wait for something.
+func (c *ClientOf[V]) wake(what waitFor, is func(*worker[V]) bool) (out []Command[V]) {
+	for _, id := range slices.Sorted(maps.Keys(c.workers)) {
+		if w := c.workers[id]; w.waits != nil && w.waits.what == what && is(w) {
+			out = append(out, Command[V]{Wake: &w.id})
+		}
+	}
+	return out
+}
+
+// onComplete notes how far all are, and lets go of what a snapshot has.
+func (c *ClientOf[V]) onComplete(m Complete) []Command[V] {
+	switch {
+	case m.Era < c.era:
+		return nil
+	case m.Era > c.era:
+		c.era, c.complete, c.kept = m.Era, m.Age, m.Kept
+	}
+	c.complete, c.kept = max(c.complete, m.Age), max(c.kept, m.Kept)
+	for _, w := range c.workers {
+		for _, o := range w.out {
+			for len(o.batches) > 0 && c.mayDrop(w, o, o.batches[0]) {
+				o.dropped = o.batches[0].Number
+				o.batches = o.batches[1:]
+			}
+		}
+	}
+	return c.wake(forOther, func(*worker[V]) bool { return true })
+}
+
+// mayDrop reports whether a batch is needed no more: a snapshot has it, everyone has seen it if that counts, and all
+// rows of the cache have it.
+func (c *ClientOf[V]) mayDrop(w *worker[V], o *outgoing[V], b *sentBatch[V]) bool {
+	if b.Clock >= plantedKept(c.kept, c.complete) || b.Number > o.taken || c.o.Bound > 0 && b.Number > o.synced {
+		return false
+	}
+	for _, u := range b.Updates {
+		if r := c.rows[u.Row]; r != nil && r.value != nil {
+			if a := r.value.Applied[w.id]; a.Life == w.life && a.Number < b.Number {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// onMoved lets go of what a shard had that is lost, and begins to send it again what a snapshot does not have.
+func (c *ClientOf[V]) onMoved(m Moved, now time.Duration) []Command[V] {
+	if m.Epoch <= c.epochs[m.Shard] {
+		return c.leave(m.Shard, now)
+	}
+	c.epochs[m.Shard] = m.Epoch
+	for k, r := range c.rows {
+		if c.o.Shard(k) == m.Shard {
+			r.value, r.asked, r.need = nil, -1, 0
+			c.watch++
+			r.watch = c.watch
+		}
+	}
+	l := &leaving{until: map[Worker]int{}, at: -c.o.Again}
+	for id, w := range c.workers {
+		o := w.out[m.Shard]
+		o.taken, l.until[id] = 0, o.next-1
+		for _, b := range o.batches {
+			b.at = -1
+		}
+		for k := range w.views {
+			if c.o.Shard(k) == m.Shard {
+				delete(w.views, k)
+			}
+		}
+	}
+	c.left[m.Shard] = l
+	out := append(c.send(now), c.leave(m.Shard, now)...)
+	return append(out, c.wake(forRow, func(w *worker[V]) bool { return c.o.Shard(w.waits.row) == m.Shard })...)
+}
+
+// leave returns the message that this client has let go of what a lost shard had, once the new one has what the client
+// had sent.
+func (c *ClientOf[V]) leave(shard int, now time.Duration) []Command[V] {
+	l := c.left[shard]
+	if l == nil {
+		return nil
+	}
+	for id, number := range l.until {
+		if w := c.workers[id]; w != nil {
+			if o := w.out[shard]; len(o.batches) > 0 && o.taken < min(number, o.next-1) {
+				return nil
+			}
+		}
+	}
+	l.at = now
+	return []Command[V]{{ToBookkeeper: Left{Client: c.id, Shard: shard, Epoch: c.epochs[shard]}}}
+}
+
+// Tick sends what bandwidth allows, and again what may have been lost; and gives up waits that are too long.
+func (c *ClientOf[V]) Tick(now time.Duration) (out []Command[V]) {
+	if c.o.Eager {
+		c.push.refill(now)
+		c.flush()
+	}
+	out = c.send(now)
+	for _, row := range slices.Sorted(maps.Keys(c.rows)) {
+		if r := c.rows[row]; r.asked >= 0 && now-r.asked >= c.o.Again {
+			out = append(out, c.ask(row, r, r.need, now)...)
+		}
+	}
+	for shard, l := range c.left {
+		if l != nil && now-l.at >= c.o.Again {
+			out = append(out, c.leave(shard, now)...)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.workers)) {
+		w := c.workers[id]
+		if what, since := c.Waits(id); what != "" && now-since > c.o.Patience {
+			out = append(out, Command[V]{Fail: &Failure{Worker: w.id, For: what, Waited: now - since}})
+		}
+	}
+	return out
+}
+
+// rowsOf returns the rows of a shard that a worker has added to, and sent nothing of.
+func (c *ClientOf[V]) rowsOf(w *worker[V], shard int) (rows []Row) {
+	for k := range w.log {
+		if c.o.Shard(k) == shard {
+			rows = append(rows, k)
+		}
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+// cut makes a batch of what a worker has added to rows of a shard.
+func (c *ClientOf[V]) cut(w *worker[V], shard int, rows []Row, ends bool) {
+	o := w.out[shard]
+	b := &sentBatch[V]{Batch: Batch[V]{Client: c.id, Worker: w.id, Life: w.life, Clock: w.clock, Number: o.next,
+		Ends: ends}, at: -1}
+	for _, k := range rows {
+		b.Updates = append(b.Updates, Update[V]{k, w.log[k]})
+		delete(w.log, k)
+		delete(w.views, k)
+	}
+	o.next++
+	o.batches = append(o.batches, b)
+}
+
+// flush makes batches of what workers have added so far, the largest first, as bandwidth allows. All that a worker has
+// added to a row leaves at once, so that others see its updates of a row in their order.
+func (c *ClientOf[V]) flush() {
+	type due struct {
+		w    *worker[V]
+		row  Row
+		size float64
+	}
+	var all []due
+	for _, id := range slices.Sorted(maps.Keys(c.workers)) {
+		w := c.workers[id]
+		for _, k := range slices.Sorted(maps.Keys(w.log)) {
+			d := due{w, k, 0}
+			c.alg.Columns(w.log[k], func(_ int, x float64) { d.size += math.Abs(x) })
+			all = append(all, d)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b due) int { return cmp.Compare(b.size, a.size) })
+	for _, d := range all {
+		if !c.push.take(c.alg.Bytes(d.w.log[d.row])) {
+			return
+		}
+		c.cut(d.w, c.o.Shard(d.row), []Row{d.row}, false)
+	}
+}
+
+// send sends batches that were not sent, and those again that were not taken for long, in order.
+func (c *ClientOf[V]) send(now time.Duration) (out []Command[V]) {
+	for _, id := range slices.Sorted(maps.Keys(c.workers)) {
+		for shard, o := range c.workers[id].out {
+			again := false
+			for _, b := range o.batches {
+				if b.Number <= o.taken {
+					continue
+				}
+				again = again || b.at >= 0 && plantedAgain(now-b.at >= c.o.Again)
+				if b.at < 0 || again {
+					b.at = now
+					out = append(out, Command[V]{ToShard: &Outgoing{To: shard, Message: b.Batch}})
+				}
+			}
+		}
+	}
+	return out
+}
