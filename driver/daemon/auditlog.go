@@ -3,7 +3,9 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -57,10 +59,33 @@ type auditLog struct {
 
 func newAuditLog(dataDir string, log hclog.Logger) *auditLog {
 	a := &auditLog{path: filepath.Join(dataDir, auditName), log: log, onRefused: func() {}}
-	if info, err := os.Stat(a.path); err == nil {
+	info, err := os.Stat(a.path)
+	_, serr := os.Stat(a.path + sealsSuffix)
+	if err != nil && serr != nil {
+		return a // it is the first
+	}
+	if err == nil {
 		a.size = info.Size()
 	}
+	if err := checkSealed(a.path); err != nil {
+		a.putAside()
+		log.Error("the audit log is damaged", "file", a.path+".1", "error", err)
+		a.size = 0
+		a.write(auditLine{Who: "driver", Call: "start", Failed: a.path + ".1: " + err.Error()})
+	}
 	return a
+}
+
+// checkSealed compares the audit log with its seals. One of an earlier version has none, and is put aside.
+func checkSealed(path string) error {
+	seals, err := os.ReadFile(path + sealsSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("it has no digests beside it, as before 0.2.0")
+	}
+	if err != nil {
+		return err
+	}
+	return checkFile(path, seals)
 }
 
 // did notes what was done.
@@ -90,26 +115,43 @@ func (a *auditLog) refused(l auditLine) {
 func (a *auditLog) write(l auditLine) {
 	l.At, l.Subject = time.Now().UTC(), l.Subject[:min(len(l.Subject), subjectMost)]
 	raw, _ := json.Marshal(l) // plain fields
-	if a.size += int64(len(raw)) + 1; a.size > auditMost {
-		a.putAside()
-		a.size = int64(len(raw)) + 1
-	}
-	f, err := os.OpenFile(a.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err == nil {
-		_, err = f.Write(append(raw, '\n'))
-		f.Close()
-	}
-	if err != nil {
+	if err := a.append(append(raw, '\n')); err != nil {
 		a.log.Error("cannot note who did what", "line", string(raw), "error", err)
 	}
+}
+
+// append seals and writes a line; a.mu is held.
+func (a *auditLog) append(line []byte) error {
+	if a.size+int64(len(line)) > auditMost {
+		a.putAside()
+		a.size = 0
+	}
+	if err := addSeal(a.path, a.size, line); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(a.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	n, err := f.Write(line)
+	a.size += int64(n)
+	return errors.Join(err, f.Close())
 }
 
 // putAside makes room for a new file.
 func (a *auditLog) putAside() {
 	for i := auditKept; i > 1; i-- {
-		_ = os.Rename(fmt.Sprintf("%s.%d", a.path, i-1), fmt.Sprintf("%s.%d", a.path, i)) // not all are there
+		from, to := fmt.Sprintf("%s.%d", a.path, i-1), fmt.Sprintf("%s.%d", a.path, i)
+		_ = os.Rename(from, to) // not all are there
+		_ = os.Remove(to + sealsSuffix)
+		_ = os.Rename(from+sealsSuffix, to+sealsSuffix)
 	}
-	if err := os.Rename(a.path, a.path+".1"); err != nil {
+	err := os.Rename(a.path, a.path+".1")
+	_ = os.Remove(a.path + ".1" + sealsSuffix)
+	if serr := os.Rename(a.path+sealsSuffix, a.path+".1"+sealsSuffix); !errors.Is(serr, fs.ErrNotExist) {
+		err = errors.Join(err, serr)
+	}
+	if err != nil {
 		a.log.Error("cannot put the audit log aside", "error", err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hashicorp/go-hclog"
 )
 
 // sealedLog writes a log of a few parts, and returns what it has.
@@ -88,6 +90,48 @@ func TestALogGoesOnAfterAKill(t *testing.T) {
 		}
 		if err := checkSeals(path); err != nil {
 			t.Errorf("%d bytes were written: %v", written, err)
+		}
+	}
+}
+
+// TestADamagedAuditLogIsNamed: whatever bit of it or of its seals is flipped, wherever one is cut, the driver that
+// starts says so, puts it aside and goes on.
+func TestADamagedAuditLogIsNamed(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(3, 1))
+	for n := range 200 {
+		dir := t.TempDir()
+		a := newAuditLog(dir, hclog.NewNullLogger())
+		for k := range 5 {
+			a.did(auditLine{Who: "ann", Call: "Submit", Subject: fmt.Sprint("job-", k)})
+		}
+		if again := newAuditLog(dir, hclog.NewNullLogger()); again.size != a.size {
+			t.Fatal("a sound one is put aside")
+		}
+		file := a.path
+		if n%2 == 0 {
+			file += sealsSuffix
+		}
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := rng.IntN(len(raw))
+		if n%3 == 0 {
+			raw = raw[:at]
+		} else {
+			raw[at] ^= 1 << rng.IntN(8)
+		}
+		if err := os.WriteFile(file, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		newAuditLog(dir, hclog.NewNullLogger()).did(auditLine{Who: "ann", Call: "Cancel", Subject: "job-9"})
+		said, err := os.ReadFile(a.path)
+		if err != nil || !strings.Contains(string(said), a.path+".1") || !strings.Contains(string(said), "job-9") {
+			t.Errorf("%s, damaged at %d: %s, %v", file, at, said, err)
+		}
+		if err := checkSealed(a.path); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -3,7 +3,9 @@ package daemon
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -83,7 +85,11 @@ func (d *Daemon) Support(req *wire.SupportRequest, stream wire.Cluster_SupportSe
 	send("metrics.txt", d.metricsText())
 	send("stacks.txt", profileText("goroutine", 2))
 	send("heap.pprof", profileText("heap", 0))
-	send(auditName, tailOf(filepath.Join(d.cfg.DataDir, auditName)))
+	audit := filepath.Join(d.cfg.DataDir, auditName)
+	if err := checkSealed(audit); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		send(auditName+".damaged", []byte(err.Error()+"\n"))
+	}
+	send(auditName, tailOf(audit))
 	for _, w := range jobs {
 		for _, name := range supportLogs(w.dir) {
 			send(path.Join("jobs", w.info.Id, name), tailOf(filepath.Join(w.dir, name)))
