@@ -71,6 +71,9 @@ func again(as string) *exec.Cmd {
 // TestChildrenAreWatched: where no control group holds them, each is below the limit, and all are beyond.
 func TestChildrenAreWatched(t *testing.T) {
 	t.Parallel()
+	if raced {
+		t.Skip("skipped: the race detector takes more than the limit")
+	}
 	const most = 512 << 20
 	for _, c := range []struct {
 		mib  string
@@ -134,6 +137,9 @@ func daemon() {
 // its process group, and by the kernel.
 func TestControlGroups(t *testing.T) {
 	have, err := os.ReadFile(filepath.Join(groupsRoot, controllers))
+	if raced {
+		t.Skip("skipped: the race detector takes more than the limit")
+	}
 	if err != nil || !strings.Contains(string(have), "memory") || os.Getuid() != 0 {
 		t.Skip("skipped: no memory controller of control groups (version 2) that this user may divide")
 	}
