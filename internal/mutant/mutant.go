@@ -215,6 +215,15 @@ const (
 	TableLossIgnored     // a shard is begun anew although a log that it needs is lost
 	TableNotAgain        // a batch that is lost is not sent again
 
+	// RapidReassignment.
+	HelpTakenTwice     // what a helper has done is taken each time that it says so
+	HelpAfterCancel    // a helper begins what was cancelled
+	HelperLossIgnored  // what a lost helper was to do does not come back
+	HelpCancelUnwaited // a range is done by its worker before the helper has said that it will not
+	HelpBeforeOwn      // a helper helps before its own work is done
+	HelpCancelLost     // a cancellation that is lost is not sent again
+	HelpCompletedLost  // that help is completed is not said again
+
 	bugs
 )
 

@@ -12,6 +12,7 @@ import (
 	"github.com/volley-engine/volley/internal/sim"
 	"github.com/volley-engine/volley/internal/sim/drivers"
 	"github.com/volley-engine/volley/internal/sim/life"
+	"github.com/volley-engine/volley/internal/sim/reassigned"
 	"github.com/volley-engine/volley/internal/sim/shares"
 	"github.com/volley-engine/volley/internal/sim/stages"
 	"github.com/volley-engine/volley/internal/sim/tables"
@@ -214,6 +215,14 @@ var proofs = []proof{
 	{mutant.TableNewerSeen, "newer seen under bsp", "tables.exact"},
 	{mutant.TableLossIgnored, "lost log ignored", "tables.pure"},
 	{mutant.TableNotAgain, "lost batch not sent again", "tables.wait"},
+
+	{mutant.HelpTakenTwice, "help taken twice", "help.once"},
+	{mutant.HelpAfterCancel, "help begun after it was given back", "help.promise"},
+	{mutant.HelperLossIgnored, "loss of a helper ignored", "help.ends"},
+	{mutant.HelpCancelUnwaited, "range done before the helper gives it back", "help.once"},
+	{mutant.HelpBeforeOwn, "help before one's own work", "help.turn"},
+	{mutant.HelpCancelLost, "lost cancellation not sent again", "help.ends"},
+	{mutant.HelpCompletedLost, "lost completion not sent again", "help.ends"},
 }
 
 // TestEveryPlantedBugIsFound plants each bug and looks for it with the oracle
@@ -258,6 +267,8 @@ func violations(seed uint64, oracle string) (vs []sim.Violation) {
 		simulate = drivers.Simulate
 	case "tables":
 		simulate = tables.Simulate
+	case "help":
+		simulate = reassigned.Simulate
 	}
 	return simulate(seed, sim.Options{Until: oracle}).Violations
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/volley-engine/volley/internal/sim"
 	"github.com/volley-engine/volley/internal/sim/drivers"
 	"github.com/volley-engine/volley/internal/sim/life"
+	"github.com/volley-engine/volley/internal/sim/reassigned"
 	"github.com/volley-engine/volley/internal/sim/shares"
 	"github.com/volley-engine/volley/internal/sim/stages"
 	"github.com/volley-engine/volley/internal/sim/tables"
@@ -48,7 +49,7 @@ func main() {
 // worlds has each part of the system that a seed runs, by name.
 var worlds = map[string]func(uint64, sim.Options) *sim.Result{
 	"control": sim.Simulate, "life": life.Simulate, "stages": stages.Simulate, "shares": shares.Simulate,
-	"drivers": drivers.Simulate, "tables": tables.Simulate,
+	"drivers": drivers.Simulate, "tables": tables.Simulate, "help": reassigned.Simulate,
 }
 
 // garbage is how much of it, as a percentage of what is alive, is worth collecting: a seed has
