@@ -73,7 +73,22 @@ func newAuditLog(dataDir string, log hclog.Logger) *auditLog {
 		a.size = 0
 		a.write(auditLine{Who: "driver", Call: "start", Failed: a.path + ".1: " + err.Error()})
 	}
+	a.checkAside()
 	return a
+}
+
+// checkAside names those put aside that are damaged.
+func (a *auditLog) checkAside() {
+	for i := 1; i <= auditKept; i++ {
+		path := fmt.Sprintf("%s.%d", a.path, i)
+		if _, err := os.Stat(path + sealsSuffix); err != nil {
+			continue // of an earlier version
+		}
+		if err := checkSealed(path); err != nil {
+			a.log.Error("the audit log is damaged", "file", path, "error", err)
+			a.write(auditLine{Who: "driver", Call: "start", Failed: path + ": " + err.Error()})
+		}
+	}
 }
 
 // checkSealed compares the audit log with its seals. One of an earlier version has none, and is put aside.

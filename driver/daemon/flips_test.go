@@ -46,6 +46,11 @@ func TestADamagedDriver(t *testing.T) {
 			continue
 		}
 		c.all[n] = r
+		if strings.Contains(file.path, auditName) {
+			if raw, err := os.ReadFile(r.audit.path); err != nil || !strings.Contains(string(raw), auditName+".") {
+				t.Errorf("%d: %s: it is not named: %s", k, file.what, raw)
+			}
+		}
 		if outside := c.reads(n, id); outside != "" {
 			if !strings.Contains(outside, file.path) {
 				t.Errorf("%d: %s: it is outside: %s", k, file.what, outside)
@@ -127,7 +132,7 @@ func (c *threeDrivers) damage(n int, rng *rand.Rand) damaged {
 		if err == nil && e.IsDir() && strings.Contains(e.Name(), "journal.damaged") {
 			return filepath.SkipDir
 		}
-		if err != nil || !e.Type().IsRegular() || e.Name() == auditName {
+		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
 		info, err := e.Info()
