@@ -22,10 +22,7 @@ type Bookkeeper struct {
 }
 
 // member is a worker's present life.
-type member struct {
-	Restart        // since when it lives
-	client  Client // that runs it
-}
+type member struct{ Restart }
 
 // holder is a shard, and what it has of each worker.
 type holder struct {
@@ -41,7 +38,7 @@ type holder struct {
 func NewBookkeeper(o Options, clients []Client, place func(Worker) Client) *Bookkeeper {
 	k := &Bookkeeper{o: o, clients: slices.Clone(clients)}
 	for w := range Worker(o.Workers) {
-		k.workers = append(k.workers, member{Restart{Worker: w, Life: 1}, place(w)})
+		k.workers = append(k.workers, member{Restart{Worker: w, Life: 1, On: place(w)}})
 	}
 	for range o.Shards {
 		k.shards = append(k.shards, &holder{epoch: 1, open: true, leaves: map[Client]bool{},
@@ -65,16 +62,17 @@ func (k *Bookkeeper) finished(w Worker) Clock {
 	return n
 }
 
-// Save has all shards keep a snapshot of exactly the clocks before an age that none has reached; one at a time.
+// Save has all shards keep a snapshot of exactly the clocks before an age that none has passed; one at a time. It
+// returns nothing while there is another.
 func (k *Bookkeeper) Save(age Clock) []Send {
-	if k.saveAt > k.kept && k.complete < k.saveAt+abandoned || age <= k.complete {
+	if k.saveAt > k.kept && k.complete < k.saveAt+abandoned || age < k.complete || age <= k.kept {
 		return nil
 	}
 	k.saveAt = age
 	return k.askSave()
 }
 
-// abandoned is how many clocks after its own a snapshot is given up, of which a shard that was lost has not heard.
+// abandoned is after how many clocks a snapshot is given up that has not come together.
 const abandoned = 3
 
 // Send is a message of the bookkeeper's, or what the shell has to do.
@@ -103,7 +101,11 @@ func (k *Bookkeeper) Step(message any, now time.Duration) []Send {
 		h := k.shards[m.Shard]
 		if m.Epoch == h.epoch && m.Life == k.workers[m.Worker].Life {
 			h.knows[m.Worker], h.have[m.Worker] = m.Life, max(h.have[m.Worker], m.Clock)
-			return k.advance()
+			return append(k.advance(), k.opens(m.Shard)...)
+		}
+	case Passed:
+		if m.Epoch == k.shards[m.Shard].epoch && m.Age == k.saveAt {
+			k.saveAt = k.kept // it is too late for this one
 		}
 	case Saved:
 		h := k.shards[m.Shard]
@@ -143,19 +145,27 @@ func (k *Bookkeeper) keep() []Send {
 	return k.tell()
 }
 
-// opens lets a shard answer that was begun anew, once all clients have let go of what it had before.
+// opens lets a shard answer that was begun anew, once all clients have let go of what it had before, and it has all
+// that is complete: if a worker were begun again before that, what other shards have of it would count twice.
 func (k *Bookkeeper) opens(shard int) []Send {
 	h := k.shards[shard]
 	if h.open || slices.ContainsFunc(k.clients, func(c Client) bool { return !h.leaves[c] }) {
 		return nil
 	}
+	for w, m := range k.workers {
+		if h.have[w] < k.complete || h.knows[w] != m.Life {
+			return nil
+		}
+	}
 	h.open = true
 	return []Send{toShard(shard, Open{h.epoch})}
 }
 
+func (k *Bookkeeper) standing() Complete { return Complete{Era: k.era, Age: k.complete, Kept: k.kept} }
+
 // tell returns the messages about how far all are.
 func (k *Bookkeeper) tell() (out []Send) {
-	m := Complete{Era: k.era, Age: k.complete, Kept: k.kept}
+	m := k.standing()
 	for s := range k.shards {
 		out = append(out, toShard(s, m))
 	}
@@ -197,7 +207,7 @@ func (k *Bookkeeper) Tick(now time.Duration) (out []Send) {
 // assign returns the messages to all clients about which of them runs a worker.
 func (k *Bookkeeper) assign(m member) (out []Send) {
 	for _, c := range k.clients {
-		out = append(out, Send{Client: &c, What: Assignment{m.client, m.Restart}})
+		out = append(out, Send{Client: &c, What: Assignment{m.On, m.Restart, k.standing()}})
 	}
 	return out
 }
@@ -223,15 +233,17 @@ func (k *Bookkeeper) ClientLost(c Client, place func(Worker) Client) (out []Send
 	for s := range k.shards {
 		out = append(out, toShard(s, Gone{c}))
 	}
+	behind := slices.ContainsFunc(k.shards, func(h *holder) bool { return !h.open })
 	for w := range k.workers {
 		m := &k.workers[w]
-		if m.client != c {
+		if m.On != c {
 			continue
 		}
-		m.client, m.Life, m.Clock = place(m.Worker), m.Life+1, k.finished(m.Worker)
+		behind = behind || k.finished(m.Worker) < k.complete
+		m.On, m.Life, m.Clock = place(m.Worker), m.Life+1, k.finished(m.Worker)
 		out = append(out, k.restart(*m)...)
 	}
-	if slices.ContainsFunc(k.shards, func(h *holder) bool { return !h.open }) {
+	if behind {
 		return append(out, k.Reset(place)...)
 	}
 	return out
@@ -253,11 +265,7 @@ func (k *Bookkeeper) ShardLost(shard int, place func(Worker) Client) []Send {
 		k.shards[shard].open = false
 		return k.Reset(place)
 	}
-	out := k.begin(shard)
-	for _, m := range k.workers {
-		out = append(out, toShard(shard, m.Restart))
-	}
-	return out
+	return k.begin(shard)
 }
 
 // begin has a shard begin anew.
@@ -265,25 +273,34 @@ func (k *Bookkeeper) begin(shard int) (out []Send) {
 	h := k.shards[shard]
 	*h = holder{epoch: h.epoch + 1, have: slices.Repeat([]Clock{k.kept}, k.o.Workers), saved: k.kept,
 		knows: make([]Life, k.o.Workers), leaves: map[Client]bool{}}
-	out = append(out, Send{Begin: &Beginning{Shard: shard, Epoch: h.epoch, Era: k.era, Age: k.kept}})
+	out = append(out, Send{Begin: &Beginning{Shard: shard, Epoch: h.epoch, Era: k.era, Age: k.kept,
+		Lives: k.lives()}})
 	for _, c := range k.gone {
 		out = append(out, toShard(shard, Gone{c}))
 	}
 	return append(out, k.moved(shard)...)
 }
 
+func (k *Bookkeeper) lives() (all []Restart) {
+	for _, m := range k.workers {
+		all = append(all, m.Restart)
+	}
+	return all
+}
+
 // Reset has all begin anew from the snapshot that is kept.
 func (k *Bookkeeper) Reset(place func(Worker) Client) (out []Send) {
 	k.era++
 	k.complete, k.saveAt = k.kept, 0
+	for w := range k.workers {
+		m := &k.workers[w]
+		m.Life, m.Clock, m.On = m.Life+1, k.kept, place(m.Worker)
+	}
 	for s := range k.shards {
 		out = append(out, k.begin(s)...)
 	}
-	for w := range k.workers {
-		m := &k.workers[w]
-		m.Life, m.Clock = m.Life+1, k.kept
-		m.client = place(m.Worker)
-		out = append(out, k.restart(*m)...)
+	for _, m := range k.workers {
+		out = append(out, k.restart(m)...)
 	}
 	return append(out, k.tell()...)
 }

@@ -22,7 +22,7 @@ func (c *ClientOf[V]) Step(message any, now time.Duration) (out []Command[V]) {
 	case Synced:
 		if w := c.workers[m.Worker]; w != nil && w.life == m.Life && m.Epoch == c.epochs[m.Shard] {
 			o := w.out[m.Shard]
-			o.synced = max(o.synced, m.Number)
+			o.synced, o.calm = max(o.synced, m.Number), true
 			return c.wake(forBound, func(x *worker[V]) bool { return x == w })
 		}
 	case Complete:
@@ -37,16 +37,17 @@ func (c *ClientOf[V]) Step(message any, now time.Duration) (out []Command[V]) {
 
 // onAssignment begins a life of a worker, or ends an earlier one that goes on elsewhere.
 func (c *ClientOf[V]) onAssignment(m Assignment) []Command[V] {
+	out := c.onComplete(m.Complete)
 	old := c.workers[m.Worker]
 	switch {
 	case m.Client == c.id && (old == nil || old.life < m.Life) && c.lives[m.Worker] < m.Life:
 		c.begin(m.Restart)
-		return []Command[V]{{Run: &m.Restart}}
+		return append(out, Command[V]{Run: &m.Restart})
 	case m.Client != c.id && old != nil && old.life < m.Life:
 		delete(c.workers, m.Worker)
-		return []Command[V]{{Stop: &m.Worker}}
+		return append(out, Command[V]{Stop: &m.Worker})
 	}
-	return nil
+	return out
 }
 
 // onValue takes a row that is newer than what is there.

@@ -90,7 +90,7 @@ func TestAWaitSaysWhatItIsFor(t *testing.T) {
 	t.Parallel()
 	o := Options{Model: CVAP(1, 1, false), Workers: 2, Shards: 2, Again: time.Second, Patience: time.Minute}
 	c := NewClient(1, o, numbers{})
-	c.Step(Assignment{1, Restart{Worker: 0, Life: 1, Clock: 3}}, 0)
+	c.Step(Assignment{Client: 1, Restart: Restart{Worker: 0, Life: 1, Clock: 3}}, 0)
 	if c.MayBegin(0, 0) {
 		t.Error("it begins clock 3 although no other has finished one")
 	}

@@ -103,6 +103,7 @@ type Restart struct {
 	Worker Worker
 	Life   Life
 	Clock  Clock
+	On     Client // that runs it
 }
 
 // Moved says that a shard is another one now, which has what a snapshot had; Left that a client has let go of what it
@@ -125,6 +126,11 @@ type (
 		Age   Clock
 	}
 	Saved struct {
+		Shard, Epoch int
+		Age          Clock
+	}
+	// Passed says that a shard heard of a snapshot too late: it has later clocks already.
+	Passed struct {
 		Shard, Epoch int
 		Age          Clock
 	}
@@ -154,12 +160,14 @@ type Command[V any] struct {
 type Beginning struct {
 	Shard, Epoch, Era int
 	Age               Clock
+	Lives             []Restart // of all workers: what earlier lives have sent since is not taken
 }
 
 // Assignment says which client runs a worker, from a clock on; the others stop.
 type Assignment struct {
 	Client Client
 	Restart
+	Complete // a life that begins in an era must not go by an earlier one
 }
 
 // Outgoing is a message to a shard or a client.

@@ -25,6 +25,7 @@ type Shard[V any] struct {
 	gone      map[Client]bool
 	push      budget
 	saveAt    map[Clock]bool
+	saving    Clock // the last snapshot that was made
 	saved     Clock // to be said until it is known
 	kept      Clock
 	told      time.Duration // when it has said last what it has
@@ -38,6 +39,7 @@ type stream struct {
 	ends    map[Clock]int // number of the batch that ended each clock from age on
 	parts   []part        // of updates that not everyone has seen, by number
 	synced  int
+	before  map[Row]int // versions of rows that have updates of an earlier life, until everyone has seen them
 }
 
 // part is a row's part of a batch, and the version of the row that has it; 0 while it is held back.
@@ -71,7 +73,8 @@ type watcher struct {
 	watch      int
 	seen, sent int // versions
 	at         time.Duration
-	change     float64 // since what was sent
+	change     float64       // since what was seen
+	since      time.Duration // when the first change came that was not seen; 0 is none
 }
 
 // NewShard returns a shard that begins, from a snapshot; nil is nothing. One that is begun anew answers reads once it
@@ -82,19 +85,26 @@ func NewShard[V any](b Beginning, o Options, alg Algebra[V], from *Snapshot[V]) 
 	for range o.Workers {
 		s.from = append(s.from, &stream{Applied: Applied{Life: 1}, ends: map[Clock]int{}})
 	}
-	if from == nil {
-		return s
+	if from != nil {
+		s.load(from)
 	}
+	for _, r := range b.Lives {
+		s.onRestart(r)
+	}
+	return s
+}
+
+// load takes what a snapshot has.
+func (s *Shard[V]) load(from *Snapshot[V]) {
 	s.age, s.complete, s.saved, s.kept = from.Age, from.Age, from.Age, from.Age
 	for r, v := range from.Values {
-		s.rows[r] = &shardRow[V]{pure: alg.Clone(v), visible: alg.Clone(v), watchers: map[Client]*watcher{}}
+		s.rows[r] = &shardRow[V]{pure: s.alg.Clone(v), visible: s.alg.Clone(v), watchers: map[Client]*watcher{}}
 	}
 	for w, a := range from.Next {
 		t := s.from[w]
 		t.Applied, t.clock, t.synced = a, from.Age, a.Number
 		t.ends[from.Age-1] = a.Number
 	}
-	return s
 }
 
 // Age returns of how many clocks the shard has all updates.
@@ -124,12 +134,25 @@ func (s *Shard[V]) Step(message any, now time.Duration) (out []Command[V]) {
 	case Open:
 		s.open = s.open || m.Epoch == s.epoch
 	case SaveAt:
-		if m.Epoch == s.epoch && m.Age > s.age {
-			s.saveAt[m.Age] = true
-		}
+		out = s.onSaveAt(m)
 	}
 	out = append(out, s.advance()...)
 	return append(out, s.spread(now)...)
+}
+
+// onSaveAt notes that a snapshot of an age is wanted; one of the present age is made at once.
+func (s *Shard[V]) onSaveAt(m SaveAt) []Command[V] {
+	switch {
+	case m.Epoch != s.epoch || m.Age <= s.saved || s.saving == m.Age:
+	case m.Age > s.age:
+		s.saveAt[m.Age] = true
+	case m.Age == s.age:
+		s.saving = m.Age
+		return []Command[V]{{Save: s.Snapshot()}}
+	default:
+		return []Command[V]{{ToBookkeeper: Passed{s.id, s.epoch, m.Age}}}
+	}
+	return nil
 }
 
 // SnapshotKept notes that a snapshot is where a loss of the shard leaves it.
@@ -171,8 +194,9 @@ func (s *Shard[V]) onBatch(b Batch[V]) (out []Command[V]) {
 	if b.Life != t.Life {
 		return nil // of a life that has ended, or that is not known yet
 	}
+	t.client = b.Client // a shard that was begun anew learns it from what it has already, too
 	if b.Number == t.Number+1 || plantedTwice(b.Number == t.Number) {
-		t.Number, t.client = b.Number, b.Client
+		t.Number = b.Number
 		for _, u := range b.Updates {
 			s.add(u, b)
 		}
@@ -329,7 +353,9 @@ func (s *Shard[V]) onSeen(m Seen) []Command[V] {
 		return nil
 	}
 	w := r.watchers[m.Client]
-	w.seen = max(w.seen, min(m.Version, r.version))
+	if w.seen = max(w.seen, min(m.Version, r.version)); w.seen == r.version {
+		w.change, w.since = 0, 0
+	}
 	return nil
 }
 
@@ -345,7 +371,12 @@ func (s *Shard[V]) onGone(c Client) {
 func (s *Shard[V]) onRestart(m Restart) []Command[V] {
 	t := s.from[m.Worker]
 	if m.Life > t.Life {
-		*t = stream{Applied: Applied{Life: m.Life}, clock: m.Clock, ends: map[Clock]int{}}
+		before := map[Row]int{}
+		for _, p := range t.parts {
+			before[p.row] = 0
+		}
+		maps.Copy(before, t.before)
+		*t = stream{Applied: Applied{Life: m.Life}, clock: m.Clock, ends: map[Clock]int{}, before: before, client: m.On}
 		since := func(p *pending[V]) bool { return p.worker == m.Worker && plantedBack(p.clock >= m.Clock) }
 		for _, r := range s.rows {
 			n := len(r.ahead)
@@ -353,6 +384,9 @@ func (s *Shard[V]) onRestart(m Restart) []Command[V] {
 			if r.ahead = slices.DeleteFunc(r.ahead, since); len(r.ahead) < n {
 				s.rebuild(r)
 			}
+		}
+		for row := range before {
+			before[row] = s.rows[row].version
 		}
 	}
 	return []Command[V]{s.have(m.Worker)}
@@ -417,6 +451,7 @@ func (s *Shard[V]) complete1() (out []Command[V]) {
 	}
 	if s.saveAt[s.age] {
 		delete(s.saveAt, s.age)
+		s.saving = s.age
 		out = append(out, Command[V]{Save: s.Snapshot()})
 	}
 	return out
@@ -464,87 +499,4 @@ func (s *Shard[V]) Approximate() map[Row]V {
 		values[k] = s.alg.Clone(r.visible)
 	}
 	return values
-}
-
-// releaseHeld has updates be seen that were held back.
-func (s *Shard[V]) releaseHeld() {
-	if !s.o.Strong {
-		return
-	}
-	for _, k := range slices.Sorted(maps.Keys(s.rows)) {
-		r := s.rows[k]
-		for len(r.held) > 0 && s.mayRelease(r, r.held[0].delta) {
-			p := r.held[plantedNext(len(r.held))]
-			r.held = slices.DeleteFunc(r.held, func(o *pending[V]) bool { return o == p })
-			s.release(k, r, p)
-		}
-	}
-}
-
-// sync finds which updates everyone has seen, and has their workers told.
-func (s *Shard[V]) sync() (out []Command[V]) {
-	if s.o.Bound == 0 {
-		return nil
-	}
-	for w, t := range s.from {
-		n := 0
-		for ; n < len(t.parts); n++ {
-			if p := t.parts[n]; p.version == 0 || plantedUnseen(!s.rows[p.row].seenByAll(p.version)) {
-				break
-			}
-		}
-		t.parts = t.parts[n:]
-		done := t.Number
-		if len(t.parts) > 0 {
-			done = t.parts[0].number - 1
-		}
-		if done > t.synced && s.open {
-			t.synced = done
-			out = append(out, s.synced(Worker(w))...)
-		}
-	}
-	return out
-}
-
-// synced returns the message to a worker's client about which of its updates everyone has seen.
-func (s *Shard[V]) synced(w Worker) []Command[V] {
-	t := s.from[w]
-	if s.o.Bound == 0 || t.synced == 0 || !s.open {
-		return nil
-	}
-	m := Synced{Shard: s.id, Epoch: s.epoch, Worker: w, Applied: Applied{Life: t.Life, Number: t.synced}}
-	return []Command[V]{{ToClient: &Outgoing{To: int(t.client), Message: m}}}
-}
-
-// spread sends what has changed to those that have it, the largest changes first, as bandwidth allows.
-func (s *Shard[V]) spread(now time.Duration) (out []Command[V]) {
-	if !s.o.Eager || !s.open {
-		return nil
-	}
-	s.push.refill(now)
-	type due struct {
-		row Row
-		to  Client
-		w   *watcher
-	}
-	var all []due
-	for _, k := range slices.Sorted(maps.Keys(s.rows)) {
-		r := s.rows[k]
-		for _, c := range slices.Sorted(maps.Keys(r.watchers)) {
-			w := r.watchers[c]
-			if w.sent < r.version || w.seen < w.sent && now-w.at >= s.o.Again {
-				all = append(all, due{k, c, w})
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b due) int { return cmp.Compare(b.w.change, a.w.change) })
-	for _, d := range all {
-		r := s.rows[d.row]
-		if !s.push.take(s.alg.Bytes(r.visible)) {
-			break
-		}
-		d.w.sent, d.w.at, d.w.change = r.version, now, 0
-		out = append(out, s.value(d.to, d.row, d.w.watch, r))
-	}
-	return out
 }
