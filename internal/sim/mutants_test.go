@@ -221,8 +221,8 @@ var proofs = []proof{
 	{mutant.HelperLossIgnored, "loss of a helper ignored", "help.ends"},
 	{mutant.HelpCancelUnwaited, "range done before the helper gives it back", "help.once"},
 	{mutant.HelpBeforeOwn, "help before one's own work", "help.turn"},
-	{mutant.HelpCancelLost, "lost cancellation not sent again", "help.ends"},
-	{mutant.HelpCompletedLost, "lost completion not sent again", "help.ends"},
+	{mutant.HelpCancelLost, "lost cancellation not sent again", "help.wait"},
+	{mutant.HelpCompletedLost, "lost completion not sent again", "help.wait"},
 }
 
 // TestEveryPlantedBugIsFound plants each bug and looks for it with the oracle

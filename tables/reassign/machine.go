@@ -39,6 +39,7 @@ type offer struct {
 	helper Worker
 	state  offerState
 	at     time.Duration // when its last message was sent
+	since  time.Duration // when its helper was last known to get on
 }
 
 type offerState int
@@ -170,7 +171,7 @@ func (m *Machine) offer(to Worker, size int, timer time.Duration) []Command {
 	}
 	t := Task{Helpee: m.id, Life: m.life, Clock: m.clock, Number: len(m.offers), Range: Range{m.end - size, m.end}}
 	m.end -= size
-	m.offers = append(m.offers, &offer{Task: t, helper: to, at: timer})
+	m.offers = append(m.offers, &offer{Task: t, helper: to, at: timer, since: timer})
 	return []Command{send(to, DoThis{t})}
 }
 
@@ -191,7 +192,7 @@ func (m *Machine) onBegun(x Begun, timer time.Duration) []Command {
 	if f == nil || f.state != offered && f.state != cancelling {
 		return nil
 	}
-	f.state = begun
+	f.state, f.since = begun, timer
 	return m.offer(x.Helper, int(m.o.Follow*float64(f.Len())), timer)
 }
 
@@ -368,6 +369,10 @@ func (m *Machine) help() []Command {
 // again sends again what has had no answer for long.
 func (m *Machine) again(timer time.Duration) (out []Command) {
 	for _, f := range m.offers {
+		waits := f.state != redone && f.state != settled
+		if waited := timer - f.since; waits && m.own() && m.o.Patience > 0 && waited > m.o.Patience {
+			out = append(out, Command{Fail: &Failure{f.helper, f.Task, waited}})
+		}
 		if (f.state == offered || f.state == cancelling) && timer-f.at >= m.o.Again {
 			f.at = timer
 			switch {

@@ -18,12 +18,14 @@ type Options struct {
 	Follow   float64 // times as much as before, when a helper has begun
 	Checks   int     // how often in a clock a worker looks for messages
 	Again    time.Duration
+	Patience time.Duration // with a helper that has begun a task, or does not answer; 0 is no bound
 }
 
-// Defaults returns the parameters that the paper has found to be good, and a second between two sendings of a message
-// without an answer.
+// Defaults returns the parameters that the paper has found to be good, a second between two sendings of a message
+// without an answer, and a minute's patience with a helper.
 func Defaults() Options {
-	return Options{Group: 4, Progress: 0.75, Trigger: 0.2, First: 0.025, Follow: 2, Checks: 100, Again: time.Second}
+	return Options{Group: 4, Progress: 0.75, Trigger: 0.2, First: 0.025, Follow: 2, Checks: 100, Again: time.Second,
+		Patience: time.Minute}
 }
 
 // Check refuses what cannot be.
@@ -152,6 +154,14 @@ type Command struct {
 	Own    *Task // do a range of its own clock that comes back, and say so (Redone)
 	Take   *Task // what a helper has done of it counts, and nothing else does
 	Finish bool  // all of the clock is done: it may end
+	Fail   *Failure
+}
+
+// Failure is a wait for a helper that was too long.
+type Failure struct {
+	Helper Worker
+	Task
+	Waited time.Duration
 }
 
 // Send is a message to a worker.

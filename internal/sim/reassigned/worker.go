@@ -74,6 +74,8 @@ func (k *worker) do(w *world, all []reassign.Command) {
 		case c.Take != nil:
 			w.fired("range done by a helper")
 			k.count(w, c.Take.Range)
+		case c.Fail != nil:
+			w.violate("help.wait", "worker %d has waited for %v for %d", k.id, c.Fail.Waited, c.Fail.Helper)
 		case c.Finish:
 			k.finish(w)
 		}

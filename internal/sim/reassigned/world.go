@@ -73,6 +73,7 @@ const limit = 20 * time.Second
 
 func (w *world) draw() {
 	w.o = reassign.Defaults()
+	w.o.Patience = 15 * time.Second
 	w.o.Again, w.o.Group, w.o.Checks = 40*time.Millisecond, 1+w.rng.IntN(4), 10+w.rng.IntN(30)
 	if w.rng.IntN(2) == 0 {
 		w.o.First = 0.05 + w.rng.Float64()/4
