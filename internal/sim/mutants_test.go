@@ -218,7 +218,7 @@ var proofs = []proof{
 
 	{mutant.HelpTakenTwice, "help taken twice", "help.once"},
 	{mutant.HelpAfterCancel, "help begun after it was given back", "help.promise"},
-	{mutant.HelperLossIgnored, "loss of a helper ignored", "help.ends"},
+	{mutant.HelperLossIgnored, "loss of a helper ignored", "help.wait"},
 	{mutant.HelpCancelUnwaited, "range done before the helper gives it back", "help.once"},
 	{mutant.HelpBeforeOwn, "help before one's own work", "help.turn"},
 	{mutant.HelpCancelLost, "lost cancellation not sent again", "help.wait"},

@@ -1,7 +1,6 @@
 package reassigned
 
 import (
-	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -18,8 +17,7 @@ type world struct {
 	result  sim.Result
 	o       reassign.Options
 	now     time.Duration
-	queue   events
-	count   int
+	agenda  sim.World
 	workers []*worker
 	clocks  int
 	slack   int
@@ -29,36 +27,12 @@ type world struct {
 	most    time.Duration // that a message takes
 }
 
-// event is something that happens at a time.
-type event struct {
-	at    time.Duration
-	order int
-	do    func()
-}
-
-type events []event
-
-func (q events) Len() int { return len(q) }
-func (q events) Less(i, j int) bool {
-	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].order < q[j].order
-}
-func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *events) Push(x any)   { *q = append(*q, x.(event)) }
-func (q *events) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
-}
-
 // Simulate lets workers do their clocks under a seed.
 func Simulate(seed uint64, opt sim.Options) *sim.Result {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 0x68656c70)), opt: opt,
 		result: sim.Result{Seed: seed, Faults: map[string]int{}}}
 	w.draw()
-	for len(w.queue) > 0 && !w.found() && !w.done() && len(w.result.Violations) < 10 {
-		e := heap.Pop(&w.queue).(event)
-		w.now = e.at
-		e.do()
+	for !w.found() && !w.done() && len(w.result.Violations) < 10 && w.agenda.Next() {
 		if w.now > w.quiet+limit {
 			w.violate("help.ends", "not all clocks are done %v after the last fault: %s", limit, w.standing())
 			break
@@ -112,8 +86,11 @@ func (w *world) draw() {
 }
 
 func (w *world) after(d time.Duration, do func()) {
-	w.count++
-	heap.Push(&w.queue, event{w.now + d, w.count, do})
+	at := w.now + d
+	w.agenda.At(at, func() {
+		w.now = at
+		do()
+	})
 }
 
 func (w *world) span(lo, hi time.Duration) time.Duration {
