@@ -223,13 +223,18 @@ func (f *follower) connect(ctx context.Context, _ string) (net.Conn, error) {
 }
 
 // patiently finds the driver that leads. It waits for one to be elected while there are drivers that answer, and asks
-// again, for longer, where all are silent: one that refuses is no such.
+// again, for longer, where all are silent: one that refuses is no such. An ask that the end of the wait cuts short says
+// nothing of drivers that answered before.
 func patiently(ctx context.Context, drivers []string, by Party) (addr string, all []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, electWait)
 	defer cancel()
+	end, _ := ctx.Deadline()
 	for wait := askWait; ; {
+		before, short := err, time.Until(end) < wait
 		addr, all, err = leader(ctx, wait, drivers, by)
 		switch {
+		case errors.Is(err, errSilent) && short && before != nil:
+			return "", all, before
 		case errors.Is(err, errSilent):
 			wait *= 2
 		case !errors.Is(err, errNoneLeads):

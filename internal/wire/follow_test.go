@@ -6,6 +6,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,6 +61,33 @@ func TestSilenceAfterTheHandshakeIsNoRefusal(t *testing.T) {
 		if !errors.Is(err, errSilent) {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestTheEndOfTheWaitHidesNothing: a driver that has said that it knows of none that leads has said so also where the
+// last ask of it is cut short.
+func TestTheEndOfTheWaitHidesNothing(t *testing.T) {
+	t.Parallel()
+	ids := identities(t, trust.Driver, trust.Admin)
+	l, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	d := Party{ID: ids[0]}.NewDoor(l, Gate{Knows: func(trust.Peer) bool { return true }}, "0")
+	var asked atomic.Int32
+	go ServeStanding(d.Room(WhoLeads), func() Standing {
+		if asked.Add(1) > 1 {
+			<-ctx.Done()
+		}
+		return Standing{Why: "it is alone"}
+	})
+	go d.Serve()
+	defer d.Close()
+	_, _, err = patiently(ctx, []string{l.Addr().String()}, Party{ID: ids[1]})
+	if !errors.Is(err, errNoneLeads) || !strings.Contains(err.Error(), "it is alone") || asked.Load() < 2 {
+		t.Errorf("after %d asks: %v", asked.Load(), err)
 	}
 }
 
