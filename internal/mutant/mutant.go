@@ -214,6 +214,9 @@ const (
 	TableNewerSeen       // reads of bsp see what is newer
 	TableLossIgnored     // a shard is begun anew although a log that it needs is lost
 	TableNotAgain        // a batch that is lost is not sent again
+	TableTooEarly        // updates leave before the end of their clock
+	TableOverBudget      // more leaves than bandwidth allows
+	TableNoEviction      // the cache grows without bound
 
 	// RapidReassignment.
 	HelpTakenTwice     // what a helper has done is taken each time that it says so

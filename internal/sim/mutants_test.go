@@ -215,6 +215,9 @@ var proofs = []proof{
 	{mutant.TableNewerSeen, "newer seen under bsp", "tables.exact"},
 	{mutant.TableLossIgnored, "lost log ignored", "tables.pure"},
 	{mutant.TableNotAgain, "lost batch not sent again", "tables.wait"},
+	{mutant.TableTooEarly, "updates leave within their clock", "tables.early"},
+	{mutant.TableOverBudget, "budget not kept to", "tables.budget"},
+	{mutant.TableNoEviction, "nothing evicted", "tables.cache"},
 
 	{mutant.HelpTakenTwice, "help taken twice", "help.once"},
 	{mutant.HelpAfterCancel, "help begun after it was given back", "help.promise"},

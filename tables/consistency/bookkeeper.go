@@ -53,13 +53,13 @@ func (k *Bookkeeper) Complete() Clock { return k.complete }
 // Kept returns the age of the last snapshot that all shards have kept.
 func (k *Bookkeeper) Kept() Clock { return k.kept }
 
-// finished returns how many clocks of a worker all shards have.
+// finished returns how many clocks of a worker all shards have; those of a snapshot that is kept they have had.
 func (k *Bookkeeper) finished(w Worker) Clock {
 	n := k.shards[0].have[w]
 	for _, s := range k.shards[1:] {
 		n = min(n, s.have[w])
 	}
-	return n
+	return max(n, k.kept)
 }
 
 // Save has all shards keep a snapshot of exactly the clocks before an age that none has passed; one at a time. It
@@ -100,8 +100,14 @@ func (k *Bookkeeper) Step(message any, now time.Duration) []Send {
 	case Have:
 		h := k.shards[m.Shard]
 		if m.Epoch == h.epoch && m.Life == k.workers[m.Worker].Life {
+			news := m.Clock > h.have[m.Worker]
 			h.knows[m.Worker], h.have[m.Worker] = m.Life, max(h.have[m.Worker], m.Clock)
-			return append(k.advance(), k.opens(m.Shard)...)
+			if !h.open {
+				return append(k.advance(), k.opens(m.Shard)...)
+			}
+			if news && m.Clock > k.complete && k.finished(m.Worker) > k.complete {
+				return k.advance()
+			}
 		}
 	case Passed:
 		if m.Epoch == k.shards[m.Shard].epoch && m.Age == k.saveAt {
@@ -133,6 +139,9 @@ func (k *Bookkeeper) advance() []Send {
 		return nil
 	}
 	k.complete = n
+	if k.o.Every > 0 && n >= k.kept+k.o.Every {
+		return append(k.tell(), k.Save(n+1)...) // of one that no shard is likely to have passed
+	}
 	return k.tell()
 }
 
@@ -161,7 +170,12 @@ func (k *Bookkeeper) opens(shard int) []Send {
 	return []Send{toShard(shard, Open{h.epoch})}
 }
 
-func (k *Bookkeeper) standing() Complete { return Complete{Era: k.era, Age: k.complete, Kept: k.kept} }
+func (k *Bookkeeper) standing() Complete {
+	if k.o.Together {
+		return Complete{Era: k.era, Age: k.complete, Kept: k.complete}
+	}
+	return Complete{Era: k.era, Age: k.complete, Kept: k.kept}
+}
 
 // tell returns the messages about how far all are.
 func (k *Bookkeeper) tell() (out []Send) {
@@ -233,18 +247,16 @@ func (k *Bookkeeper) ClientLost(c Client, place func(Worker) Client) (out []Send
 	for s := range k.shards {
 		out = append(out, toShard(s, Gone{c}))
 	}
-	behind := slices.ContainsFunc(k.shards, func(h *holder) bool { return !h.open })
-	for w := range k.workers {
-		m := &k.workers[w]
-		if m.On != c {
-			continue
-		}
-		behind = behind || k.finished(m.Worker) < k.complete
-		m.On, m.Life, m.Clock = place(m.Worker), m.Life+1, k.finished(m.Worker)
-		out = append(out, k.restart(*m)...)
-	}
-	if behind {
+	lost := func(m member) bool { return m.On == c }
+	if slices.ContainsFunc(k.shards, func(h *holder) bool { return !h.open }) ||
+		slices.ContainsFunc(k.workers, func(m member) bool { return lost(m) && k.finished(m.Worker) < k.complete }) {
 		return append(out, k.Reset(place)...)
+	}
+	for w := range k.workers {
+		if m := &k.workers[w]; lost(*m) {
+			m.On, m.Life, m.Clock = place(m.Worker), m.Life+1, k.finished(m.Worker)
+			out = append(out, k.restart(*m)...)
+		}
 	}
 	return out
 }

@@ -5,10 +5,11 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
-// ClientOf is what the workers of a process share: the rows that it has cached, and the logs of their updates, which
+// ClientOf is what the workers of a process share: the rows that it has cached, and the batches of their updates, which
 // are kept until a snapshot has them.
 type ClientOf[V any] struct {
 	o        Options
@@ -19,11 +20,13 @@ type ClientOf[V any] struct {
 	kept     Clock
 	epochs   []int // of the shards
 	left     []*leaving
-	workers  map[Worker]*worker[V]
+	workers  map[Worker]*Seat[V]
 	lives    map[Worker]Life // the last that each worker had here
 	rows     map[Row]*cached[V]
+	asking   map[Row]*cached[V] // that were asked for, and have not come
 	watch    int
 	used     int
+	evicted  int
 	push     budget
 }
 
@@ -33,68 +36,19 @@ type leaving struct {
 	at    time.Duration  // when it was said last
 }
 
-// cached is a row of the process's cache, or one that was asked for.
+// cached is a row of the process's cache, or one that was asked for. Workers look at its value without a lock.
 type cached[V any] struct {
-	value *Value[V] // nil while it is not there
+	value atomic.Pointer[Value[V]] // nil while it is not there
 	watch int
 	need  Clock // the age that was asked for: the least, as others must not wait for more than they need
 	asked time.Duration
 	used  int
 }
 
-// worker is a worker that runs here.
-type worker[V any] struct {
-	id       Worker
-	life     Life
-	clock    Clock
-	log      map[Row]V // what it has added, and is in no batch
-	out      []*outgoing[V]
-	views    map[Row]view[V] // the worker's own cache
-	waits    *wait
-	reads    map[Row]bool // in this clock
-	prefetch map[Row]bool // in the one before
-}
-
-// outgoing is what goes to a shard.
-type outgoing[V any] struct {
-	next    int // number of the next batch
-	batches []*sentBatch[V]
-	taken   int
-	synced  int
-	dropped int  // up to which a snapshot has them
-	calm    bool // everyone has seen what the worker has added in earlier lives
-}
-
-type sentBatch[V any] struct {
-	Batch[V]
-	at time.Duration // when it was sent last; negative is never
-}
-
-// view is a row as a worker sees it: a value of the process's cache, and its own updates that are not in it.
-type view[V any] struct {
-	of    *Value[V]
-	value V
-}
-
-// wait is what a worker waits for.
-type wait struct {
-	row   Row
-	what  waitFor
-	since time.Duration
-}
-
-type waitFor int
-
-const (
-	forRow   waitFor = iota // a row of an age
-	forOther                // workers that are behind
-	forBound                // that its updates are seen
-)
-
 // NewClient returns a process without workers.
 func NewClient[V any](id Client, o Options, alg Algebra[V]) *ClientOf[V] {
-	c := &ClientOf[V]{o: o, alg: alg, id: id, workers: map[Worker]*worker[V]{}, lives: map[Worker]Life{},
-		rows: map[Row]*cached[V]{}, push: budget{rate: o.Budget}}
+	c := &ClientOf[V]{o: o, alg: alg, id: id, workers: map[Worker]*Seat[V]{}, lives: map[Worker]Life{},
+		rows: map[Row]*cached[V]{}, asking: map[Row]*cached[V]{}, push: budget{rate: o.Budget}}
 	for range o.Shards {
 		c.epochs, c.left = append(c.epochs, 1), append(c.left, nil)
 	}
@@ -104,95 +58,90 @@ func NewClient[V any](id Client, o Options, alg Algebra[V]) *ClientOf[V] {
 // begin begins a life of a worker at a clock, in place of an earlier one.
 func (c *ClientOf[V]) begin(r Restart) {
 	c.lives[r.Worker] = r.Life
-	w := &worker[V]{id: r.Worker, life: r.Life, clock: r.Clock, log: map[Row]V{}, views: map[Row]view[V]{},
-		reads: map[Row]bool{}, prefetch: map[Row]bool{}}
+	s := &Seat[V]{id: r.Worker, life: r.Life, clock: r.Clock, alg: c.alg, evicted: c.evicted}
 	for range c.o.Shards {
-		w.out = append(w.out, &outgoing[V]{next: 1, calm: r.Life == 1})
+		s.out = append(s.out, &outgoing[V]{next: 1, calm: r.Life == 1})
 	}
-	c.workers[r.Worker] = w
+	c.workers[r.Worker] = s
 }
 
-// Clock returns the clock of a worker, in its present life.
-func (c *ClientOf[V]) Clock(id Worker) (Clock, Life) {
-	w := c.workers[id]
-	return w.clock, w.life
-}
+// Seat returns that of a worker in its present life; nil where it does not run here.
+func (c *ClientOf[V]) Seat(id Worker) *Seat[V] { return c.workers[id] }
 
 // MayBegin reports whether a worker may work on its clock: it is not too far ahead of the slowest.
 func (c *ClientOf[V]) MayBegin(id Worker, now time.Duration) bool {
-	w := c.workers[id]
-	if c.complete >= plantedGate(c.o.Needs(w.clock)) {
-		w.waits = nil
+	s := c.workers[id]
+	if c.complete >= plantedGate(c.o.Needs(s.clock)) {
+		s.waits = nil
 		return true
 	}
-	w.wait(forOther, 0, now)
+	s.wait(forOther, 0, now)
 	return false
-}
-
-func (w *worker[V]) wait(what waitFor, row Row, now time.Duration) {
-	if w.waits == nil || w.waits.what != what || w.waits.row != row {
-		w.waits = &wait{row, what, now}
-	}
 }
 
 // Row returns a row as a worker may see it now, which must not be changed; false where it has to wait, and is woken.
 func (c *ClientOf[V]) Row(id Worker, row Row, now time.Duration) (v V, ok bool, out []Command[V]) {
-	w := c.workers[id]
-	w.reads[row] = true
-	need := plantedNeed(c.o.Needs(w.clock))
+	s := c.workers[id]
+	need := plantedNeed(c.o.Needs(s.clock))
 	r := c.cached(row)
-	if r.value == nil || r.value.Age < need || r.value.Applied[id].Life < w.life {
-		w.wait(forRow, row, now) // also for what it has added in an earlier life
+	e := s.entry(row)
+	if e.clock != s.clock {
+		s.reads = append(s.reads, e)
+	}
+	of := r.value.Load()
+	if of == nil || of.Age < need || of.Applied[id].Life < s.life {
+		s.wait(forRow, row, now) // also for what it has added in an earlier life
 		return v, false, c.ask(row, r, need, now)
 	}
-	w.waits = nil
-	if have, is := w.views[row]; is && have.of == r.value {
-		return have.value, true, nil
+	s.waits = nil
+	if e.of != of {
+		e.of, e.from = of, r
+		e.Value, e.own = c.view(s, e)
 	}
-	v = c.view(w, row, r.value)
-	w.views[row] = view[V]{r.value, v}
-	return v, true, c.evict(now)
+	e.clock = s.clock
+	return e.Value, true, c.evict()
 }
 
-// view returns a value with the updates of a worker that are not in it.
-func (c *ClientOf[V]) view(w *worker[V], row Row, of *Value[V]) V {
-	v := c.alg.Clone(of.Value)
+// view returns a value with the updates of a worker that are not in it, and whether it is the worker's own memory.
+func (c *ClientOf[V]) view(s *Seat[V], e *Entry[V]) (v V, own bool) {
 	number := 0
-	if a := of.Applied[w.id]; a.Life == w.life {
+	if a := e.of.Applied[s.id]; a.Life == s.life {
 		number = a.Number
 	}
-	for _, b := range w.out[c.o.Shard(row)].batches {
-		if plantedOwn(b.Number > number) {
-			for _, u := range b.Updates {
-				if u.Row == row {
-					v = c.alg.Add(v, u.Delta)
-				}
-			}
+	v = e.of.Value
+	add := func(delta V) {
+		if !own {
+			v, own = c.alg.Clone(v), true
+		}
+		v = c.alg.Add(v, delta)
+	}
+	for _, b := range s.out[c.o.Shard(e.Row)].after(plantedOwn(number)) {
+		if delta, ok := b.delta(e.Row); ok {
+			add(delta)
 		}
 	}
-	if own, ok := w.log[row]; ok {
-		v = c.alg.Add(v, own)
+	if e.dirty {
+		add(e.Delta)
 	}
-	return v
+	return v, own
 }
 
 // Inc adds to a row; false where that would exceed the value bound, and the worker has to wait.
 func (c *ClientOf[V]) Inc(id Worker, row Row, delta V, now time.Duration) bool {
-	w := c.workers[id]
-	if c.o.Bound > 0 && (!w.out[c.o.Shard(row)].calm || !c.within(w, row, delta)) {
-		w.wait(forBound, row, now)
+	s := c.workers[id]
+	if c.o.Bound > 0 && (!s.out[c.o.Shard(row)].calm || !c.within(s, row, delta)) {
+		s.wait(forBound, row, now)
 		return false
 	}
-	w.waits = nil
-	w.log[row] = c.alg.Add(w.log[row], delta)
-	delete(w.views, row)
+	s.waits = nil
+	s.add(row, delta)
 	return true
 }
 
 // within reports whether an update keeps what a worker has added to each parameter, and not everyone has seen, within
 // the bound, also when some of it has been seen: it is seen in its order, so that each end of it is what may remain.
 // One alone always is.
-func (c *ClientOf[V]) within(w *worker[V], row Row, delta V) bool {
+func (c *ClientOf[V]) within(s *Seat[V], row Row, delta V) bool {
 	sums, alone, within := map[int]float64{}, map[int]bool{}, true
 	c.alg.Columns(delta, func(column int, x float64) { sums[column], alone[column] = x, true })
 	before := func(column int, x float64) {
@@ -206,18 +155,14 @@ func (c *ClientOf[V]) within(w *worker[V], row Row, delta V) bool {
 			within = within && (math.Abs(x) <= c.o.Bound || plantedAlone(alone[column]))
 		}
 	}
-	if own, ok := w.log[row]; ok {
-		c.alg.Columns(own, before)
+	if e := s.look(row); e != nil && e.dirty {
+		c.alg.Columns(e.Delta, before)
 	}
-	o := w.out[c.o.Shard(row)]
-	for _, b := range slices.Backward(o.batches) {
-		if plantedFlight(b.Number > o.synced) {
-			for _, u := range b.Updates {
-				if u.Row == row {
-					c.alg.Columns(u.Delta, func(column int, _ float64) { check(); alone[column] = false })
-					c.alg.Columns(u.Delta, before)
-				}
-			}
+	o := s.out[c.o.Shard(row)]
+	for _, b := range slices.Backward(o.after(plantedFlight(o.synced, o.next))) {
+		if delta, ok := b.delta(row); ok {
+			c.alg.Columns(delta, func(column int, _ float64) { check(); alone[column] = false })
+			c.alg.Columns(delta, before)
 		}
 	}
 	check()
@@ -226,31 +171,48 @@ func (c *ClientOf[V]) within(w *worker[V], row Row, delta V) bool {
 
 // Finish ends a worker's clock: what it has added leaves, and what it will read is asked for.
 func (c *ClientOf[V]) Finish(id Worker, now time.Duration) (out []Command[V]) {
-	w := c.workers[id]
-	for shard := range w.out {
-		c.cut(w, shard, c.rowsOf(w, shard), true)
+	s := c.workers[id]
+	for shard := range s.out {
+		c.cut(s, shard, s.take(func(e *Entry[V]) bool { return c.o.Shard(e.Row) == shard }), true)
 	}
-	w.clock++
-	w.views = map[Row]view[V]{}
-	w.prefetch, w.reads = w.reads, map[Row]bool{}
-	out = c.send(now)
-	for _, row := range slices.Sorted(maps.Keys(w.prefetch)) {
-		out = append(out, c.fetch(w, row, now)...)
+	s.clock++
+	s.prefetch = s.prefetch[:0]
+	for _, e := range s.reads {
+		s.prefetch = append(s.prefetch, e.Row)
+	}
+	slices.Sort(s.prefetch)
+	s.prefetch, s.reads = slices.Compact(s.prefetch), s.reads[:0]
+	if s.evicted != c.evicted {
+		s.evicted = c.evicted
+		s.sweep()
+	}
+	out = c.sendOf(s, now, nil)
+	for _, row := range s.prefetch {
+		out = append(out, c.fetch(s, row, now)...)
 	}
 	return out
 }
 
 // fetch asks for a row that a worker has read in its last clock: for the newest where it is aggressive, and otherwise
 // where the worker would wait for it.
-func (c *ClientOf[V]) fetch(w *worker[V], row Row, now time.Duration) []Command[V] {
-	r, need := c.cached(row), c.o.Needs(w.clock)
+func (c *ClientOf[V]) fetch(s *Seat[V], row Row, now time.Duration) []Command[V] {
+	r, need := c.cached(row), c.o.Needs(s.clock)
+	of := r.value.Load()
 	switch {
-	case r.value == nil || r.value.Age < need:
+	case of == nil || of.Age < need:
 		return c.ask(row, r, need, now)
-	case c.o.Aggressive && !c.o.Eager && r.value.Age < c.complete:
+	case c.o.Aggressive && !c.o.Eager && of.Age < c.complete:
 		return c.ask(row, r, c.complete, now)
 	}
 	return nil
+}
+
+// Prefetch asks for rows that a worker will read, if it would wait for them.
+func (c *ClientOf[V]) Prefetch(id Worker, rows []Row, now time.Duration) (out []Command[V]) {
+	for _, row := range rows {
+		out = append(out, c.fetch(c.workers[id], row, now)...)
+	}
+	return append(out, c.evict()...)
 }
 
 func (c *ClientOf[V]) cached(row Row) *cached[V] {
@@ -271,6 +233,7 @@ func (c *ClientOf[V]) ask(row Row, r *cached[V], age Clock, now time.Duration) [
 		return nil // who needs a later one asks again when it is there
 	}
 	r.need, r.asked = age, now
+	c.asking[row] = r
 	return []Command[V]{c.toShard(row, Read{Client: c.id, Row: row, Age: r.need, Watch: r.watch})}
 }
 
@@ -278,23 +241,28 @@ func (c *ClientOf[V]) toShard(row Row, message any) Command[V] {
 	return Command[V]{ToShard: &Outgoing{To: c.o.Shard(row), Message: message}}
 }
 
-// evict lets go of rows that were not used for the longest time, where there are too many; logs stay.
-func (c *ClientOf[V]) evict(now time.Duration) (out []Command[V]) {
-	for c.o.Rows > 0 && len(c.rows) > c.o.Rows {
-		oldest, at := Row(0), -1
-		for k, r := range c.rows {
-			if r.value != nil && !c.awaited(k) && (at < 0 || r.used < at) {
-				oldest, at = k, r.used
-			}
+// evict lets go of a quarter of the rows, of those that were not used for the longest time, where there are too many;
+// logs stay.
+func (c *ClientOf[V]) evict() (out []Command[V]) {
+	if !plantedFull(c.o.Rows > 0 && len(c.rows) > c.o.Rows) {
+		return nil
+	}
+	var all []Row
+	for k, r := range c.rows {
+		if r.value.Load() != nil && !c.awaited(k) {
+			all = append(all, k)
 		}
-		if at < 0 {
-			return out
-		}
-		out = append(out, c.toShard(oldest, Drop{Client: c.id, Row: oldest, Watch: c.rows[oldest].watch}))
-		delete(c.rows, oldest)
-		for _, w := range c.workers {
-			delete(w.views, oldest)
-			plantedEvict(w.log, oldest)
+	}
+	slices.SortFunc(all, func(a, b Row) int { return c.rows[a].used - c.rows[b].used })
+	for _, k := range all[:min(len(all), len(c.rows)-c.o.Rows+c.o.Rows/4)] {
+		r := c.rows[k]
+		out = append(out, c.toShard(k, Drop{Client: c.id, Row: k, Watch: r.watch}))
+		r.value.Store(nil)
+		delete(c.rows, k)
+		delete(c.asking, k)
+		c.evicted++
+		for _, s := range c.workers {
+			plantedEvict(s, k)
 		}
 	}
 	return out
@@ -302,8 +270,8 @@ func (c *ClientOf[V]) evict(now time.Duration) (out []Command[V]) {
 
 // awaited reports whether a worker waits for a row.
 func (c *ClientOf[V]) awaited(row Row) bool {
-	for _, w := range c.workers {
-		if w.waits != nil && w.waits.what == forRow && w.waits.row == row {
+	for _, s := range c.workers {
+		if s.waits != nil && s.waits.what == forRow && s.waits.row == row {
 			return true
 		}
 	}
@@ -312,28 +280,35 @@ func (c *ClientOf[V]) awaited(row Row) bool {
 
 // Waits returns what a worker waits for, and since when; empty where it does not.
 func (c *ClientOf[V]) Waits(id Worker) (what string, since time.Duration) {
-	w := c.workers[id]
-	if w == nil || w.waits == nil {
+	s := c.workers[id]
+	if s == nil || s.waits == nil {
 		return "", 0
 	}
-	switch w.waits.what {
+	switch s.waits.what {
 	case forOther:
-		what = fmt.Sprintf("all workers to finish clock %d: all have finished %d clocks", c.o.Needs(w.clock)-1,
+		what = fmt.Sprintf("all workers to finish clock %d: all have finished %d clocks", c.o.Needs(s.clock)-1,
 			c.complete)
 	case forBound:
-		what = fmt.Sprintf("its updates of row %d to be seen by all, as they add up to the value bound %v", w.waits.row,
+		what = fmt.Sprintf("its updates of row %d to be seen by all, as they add up to the value bound %v", s.waits.row,
 			c.o.Bound)
 	default:
-		what = fmt.Sprintf("row %d with all updates of %d clocks, from shard %d", w.waits.row, c.o.Needs(w.clock),
-			c.o.Shard(w.waits.row))
+		what = fmt.Sprintf("row %d with all updates of %d clocks, from shard %d", s.waits.row, c.o.Needs(s.clock),
+			c.o.Shard(s.waits.row))
 	}
-	return what, w.waits.since
+	return what, s.waits.since
 }
 
 // Cached returns the value of a row in the process's cache, if it is there.
 func (c *ClientOf[V]) Cached(row Row) (v V, ok bool) {
-	if r := c.rows[row]; r != nil && r.value != nil {
-		return r.value.Value, true
+	if r := c.rows[row]; r != nil {
+		if of := r.value.Load(); of != nil {
+			return of.Value, true
+		}
 	}
 	return v, false
 }
+
+// Rows returns how many rows the process has cached, or asked for.
+func (c *ClientOf[V]) Rows() int { return len(c.rows) }
+
+func (c *ClientOf[V]) sorted() []Worker { return slices.Sorted(maps.Keys(c.workers)) }

@@ -23,7 +23,7 @@ func (c *ClientOf[V]) Step(message any, now time.Duration) (out []Command[V]) {
 		if w := c.workers[m.Worker]; w != nil && w.life == m.Life && m.Epoch == c.epochs[m.Shard] {
 			o := w.out[m.Shard]
 			o.synced, o.calm = max(o.synced, m.Number), true
-			return c.wake(forBound, func(x *worker[V]) bool { return x == w })
+			return c.wake(forBound, func(x *Seat[V]) bool { return x == w })
 		}
 	case Complete:
 		return c.onComplete(m)
@@ -61,16 +61,19 @@ func (c *ClientOf[V]) onValue(m Value[V]) (out []Command[V]) {
 	case r == nil || r.watch != m.Watch || c.outdated(m):
 		return nil
 	}
-	if plantedNewer(r.value == nil || m.follows(r.value)) {
-		r.value = &m
+	of := r.value.Load()
+	if plantedNewer(of == nil || m.follows(of)) {
+		of = &m
+		r.value.Store(of)
 	}
-	if r.value.Age >= r.need {
+	if of.Age >= r.need {
 		r.asked, r.need = -1, 0
+		delete(c.asking, m.Row)
 	}
 	if c.o.Eager {
-		out = append(out, c.toShard(m.Row, Seen{Client: c.id, Row: m.Row, Watch: r.watch, Version: r.value.Version}))
+		out = append(out, c.toShard(m.Row, Seen{Client: c.id, Row: m.Row, Watch: r.watch, Version: of.Version}))
 	}
-	return append(out, c.wake(forRow, func(w *worker[V]) bool { return w.waits.row == m.Row })...)
+	return append(out, c.wake(forRow, func(w *Seat[V]) bool { return w.waits.row == m.Row })...)
 }
 
 // follows reports whether a value is from after another of the same epoch. Where nothing has changed it may know of a
@@ -98,8 +101,8 @@ func (c *ClientOf[V]) outdated(m Value[V]) bool {
 }
 
 // wake has workers ask again that wait for something.
-func (c *ClientOf[V]) wake(what waitFor, is func(*worker[V]) bool) (out []Command[V]) {
-	for _, id := range slices.Sorted(maps.Keys(c.workers)) {
+func (c *ClientOf[V]) wake(what waitFor, is func(*Seat[V]) bool) (out []Command[V]) {
+	for _, id := range c.sorted() {
 		if w := c.workers[id]; w.waits != nil && w.waits.what == what && is(w) {
 			out = append(out, Command[V]{Wake: &w.id})
 		}
@@ -120,22 +123,24 @@ func (c *ClientOf[V]) onComplete(m Complete) []Command[V] {
 		for _, o := range w.out {
 			for len(o.batches) > 0 && c.mayDrop(w, o, o.batches[0]) {
 				o.dropped = o.batches[0].Number
+				o.batches[0] = nil
 				o.batches = o.batches[1:]
 			}
 		}
 	}
-	return c.wake(forOther, func(*worker[V]) bool { return true })
+	return c.wake(forOther, func(*Seat[V]) bool { return true })
 }
 
 // mayDrop reports whether a batch is needed no more: a snapshot has it, everyone has seen it if that counts, and all
 // rows of the cache have it.
-func (c *ClientOf[V]) mayDrop(w *worker[V], o *outgoing[V], b *sentBatch[V]) bool {
+func (c *ClientOf[V]) mayDrop(w *Seat[V], o *outgoing[V], b *sentBatch[V]) bool {
 	if b.Clock >= plantedKept(c.kept, c.complete) || b.Number > o.taken || c.o.Bound > 0 && b.Number > o.synced {
 		return false
 	}
 	for _, u := range b.Updates {
-		if r := c.rows[u.Row]; r != nil && r.value != nil {
-			if a := r.value.Applied[w.id]; a.Life == w.life && a.Number < b.Number {
+		if r := c.rows[u.Row]; r != nil {
+			of := r.value.Load()
+			if of != nil && of.Applied[w.id].Life == w.life && of.Applied[w.id].Number < b.Number {
 				return false
 			}
 		}
@@ -151,7 +156,9 @@ func (c *ClientOf[V]) onMoved(m Moved, now time.Duration) []Command[V] {
 	c.epochs[m.Shard] = m.Epoch
 	for k, r := range c.rows {
 		if c.o.Shard(k) == m.Shard {
-			r.value, r.asked, r.need = nil, -1, 0
+			r.value.Store(nil)
+			r.asked, r.need = -1, 0
+			delete(c.asking, k)
 			c.watch++
 			r.watch = c.watch
 		}
@@ -163,15 +170,10 @@ func (c *ClientOf[V]) onMoved(m Moved, now time.Duration) []Command[V] {
 		for _, b := range o.batches {
 			b.at = -1
 		}
-		for k := range w.views {
-			if c.o.Shard(k) == m.Shard {
-				delete(w.views, k)
-			}
-		}
 	}
 	c.left[m.Shard] = l
 	out := append(c.send(now), c.leave(m.Shard, now)...)
-	return append(out, c.wake(forRow, func(w *worker[V]) bool { return c.o.Shard(w.waits.row) == m.Shard })...)
+	return append(out, c.wake(forRow, func(w *Seat[V]) bool { return c.o.Shard(w.waits.row) == m.Shard })...)
 }
 
 // leave returns the message that this client has let go of what a lost shard had, once the new one has what the client
@@ -192,15 +194,23 @@ func (c *ClientOf[V]) leave(shard int, now time.Duration) []Command[V] {
 	return []Command[V]{{ToBookkeeper: Left{Client: c.id, Shard: shard, Epoch: c.epochs[shard]}}}
 }
 
-// Tick sends what bandwidth allows, and again what may have been lost; and gives up waits that are too long.
+// Tick sends what bandwidth allows, and again what may have been lost; and gives up waits that are too long. Workers
+// that do not wait flush what they have added themselves, as they alone know their logs.
 func (c *ClientOf[V]) Tick(now time.Duration) (out []Command[V]) {
-	if c.o.Eager {
-		c.push.refill(now)
-		c.flush()
+	for _, id := range c.sorted() {
+		s := c.workers[id]
+		if eager := plantedLeaves(c.o.Eager); eager && s.waits != nil {
+			c.flush(s, now)
+		} else {
+			s.due.Store(eager)
+		}
+		out = c.sendOf(s, now, out)
+		if what, since := c.Waits(id); what != "" && now-since > c.o.Patience {
+			out = append(out, Command[V]{Fail: &Failure{Worker: s.id, For: what, Waited: now - since}})
+		}
 	}
-	out = c.send(now)
-	for _, row := range slices.Sorted(maps.Keys(c.rows)) {
-		if r := c.rows[row]; r.asked >= 0 && now-r.asked >= c.o.Again {
+	for _, row := range slices.Sorted(maps.Keys(c.asking)) {
+		if r := c.asking[row]; now-r.asked >= c.o.Again {
 			out = append(out, c.ask(row, r, r.need, now)...)
 		}
 	}
@@ -209,82 +219,79 @@ func (c *ClientOf[V]) Tick(now time.Duration) (out []Command[V]) {
 			out = append(out, c.leave(shard, now)...)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(c.workers)) {
-		w := c.workers[id]
-		if what, since := c.Waits(id); what != "" && now-since > c.o.Patience {
-			out = append(out, Command[V]{Fail: &Failure{Worker: w.id, For: what, Waited: now - since}})
+	return out
+}
+
+// Flush sends what a worker has added so far, as bandwidth allows; the worker calls it where it is Due.
+func (c *ClientOf[V]) Flush(id Worker, now time.Duration) []Command[V] {
+	s := c.workers[id]
+	s.due.Store(false)
+	c.flush(s, now)
+	return c.sendOf(s, now, nil)
+}
+
+// flush makes batches of what a worker has added so far, the largest first, as bandwidth allows. All that it has added
+// to a row leaves at once, so that others see its updates of a row in their order.
+func (c *ClientOf[V]) flush(s *Seat[V], now time.Duration) {
+	c.push.refill(now)
+	leaves := c.affordable(s)
+	for shard := range s.out {
+		mine := func(e *Entry[V]) bool { return c.o.Shard(e.Row) == shard && (leaves == nil || leaves[e.Row]) }
+		if rows := s.take(mine); len(rows) > 0 {
+			c.cut(s, shard, rows, false)
+		}
+	}
+}
+
+// affordable returns the rows of a worker's log that bandwidth allows; nil is all.
+func (c *ClientOf[V]) affordable(s *Seat[V]) map[Row]bool {
+	if c.o.Budget == 0 {
+		return nil
+	}
+	leaves, size := map[Row]bool{}, map[Row]float64{}
+	for _, e := range s.log {
+		c.alg.Columns(e.Delta, func(_ int, x float64) { size[e.Row] += math.Abs(x) })
+	}
+	all := slices.Clone(s.log)
+	slices.SortFunc(all, func(a, b *Entry[V]) int {
+		return cmp.Or(cmp.Compare(size[b.Row], size[a.Row]), cmp.Compare(a.Row, b.Row))
+	})
+	for _, e := range all {
+		if !c.push.take(c.alg.Bytes(e.Delta)) {
+			break
+		}
+		leaves[e.Row] = true
+	}
+	return leaves
+}
+
+// cut makes a batch of what a worker has added to rows of a shard.
+func (c *ClientOf[V]) cut(s *Seat[V], shard int, rows []Update[V], ends bool) {
+	o := s.out[shard]
+	b := Batch[V]{Client: c.id, Worker: s.id, Life: s.life, Clock: s.clock, Number: o.next, Ends: ends, Updates: rows}
+	o.batches = append(o.batches, &sentBatch[V]{Batch: b, at: -1})
+	o.next++
+}
+
+// sendOf sends a worker's batches that were not sent, and those again that were not taken for long, in order.
+func (c *ClientOf[V]) sendOf(s *Seat[V], now time.Duration, out []Command[V]) []Command[V] {
+	for shard, o := range s.out {
+		again := false
+		for _, b := range o.after(o.taken) {
+			again = again || b.at >= 0 && plantedAgain(now-b.at >= c.o.Again)
+			if b.at < 0 || again {
+				b.at = now
+				out = append(out, Command[V]{ToShard: &Outgoing{To: shard, Message: b.Batch}})
+			}
 		}
 	}
 	return out
 }
 
-// rowsOf returns the rows of a shard that a worker has added to, and sent nothing of.
-func (c *ClientOf[V]) rowsOf(w *worker[V], shard int) (rows []Row) {
-	for k := range w.log {
-		if c.o.Shard(k) == shard {
-			rows = append(rows, k)
-		}
-	}
-	slices.Sort(rows)
-	return rows
-}
-
-// cut makes a batch of what a worker has added to rows of a shard.
-func (c *ClientOf[V]) cut(w *worker[V], shard int, rows []Row, ends bool) {
-	o := w.out[shard]
-	b := &sentBatch[V]{Batch: Batch[V]{Client: c.id, Worker: w.id, Life: w.life, Clock: w.clock, Number: o.next,
-		Ends: ends}, at: -1}
-	for _, k := range rows {
-		b.Updates = append(b.Updates, Update[V]{k, w.log[k]})
-		delete(w.log, k)
-		delete(w.views, k)
-	}
-	o.next++
-	o.batches = append(o.batches, b)
-}
-
-// flush makes batches of what workers have added so far, the largest first, as bandwidth allows. All that a worker has
-// added to a row leaves at once, so that others see its updates of a row in their order.
-func (c *ClientOf[V]) flush() {
-	type due struct {
-		w    *worker[V]
-		row  Row
-		size float64
-	}
-	var all []due
-	for _, id := range slices.Sorted(maps.Keys(c.workers)) {
-		w := c.workers[id]
-		for _, k := range slices.Sorted(maps.Keys(w.log)) {
-			d := due{w, k, 0}
-			c.alg.Columns(w.log[k], func(_ int, x float64) { d.size += math.Abs(x) })
-			all = append(all, d)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b due) int { return cmp.Compare(b.size, a.size) })
-	for _, d := range all {
-		if !c.push.take(c.alg.Bytes(d.w.log[d.row])) {
-			return
-		}
-		c.cut(d.w, c.o.Shard(d.row), []Row{d.row}, false)
-	}
-}
-
-// send sends batches that were not sent, and those again that were not taken for long, in order.
+// send sends those of all workers.
 func (c *ClientOf[V]) send(now time.Duration) (out []Command[V]) {
-	for _, id := range slices.Sorted(maps.Keys(c.workers)) {
-		for shard, o := range c.workers[id].out {
-			again := false
-			for _, b := range o.batches {
-				if b.Number <= o.taken {
-					continue
-				}
-				again = again || b.at >= 0 && plantedAgain(now-b.at >= c.o.Again)
-				if b.at < 0 || again {
-					b.at = now
-					out = append(out, Command[V]{ToShard: &Outgoing{To: shard, Message: b.Batch}})
-				}
-			}
-		}
+	for _, id := range c.sorted() {
+		out = c.sendOf(c.workers[id], now, out)
 	}
 	return out
 }

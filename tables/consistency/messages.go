@@ -59,8 +59,8 @@ type Value[V any] struct {
 	Version int // of the row, in the epoch
 	Age     Clock
 	Value   V
-	// Applied is the number of the last batch of each worker that is in the value.
-	Applied map[Worker]Applied
+	// Applied is the number of the last batch of each worker that is in the value; values share it.
+	Applied []Applied
 }
 
 // Applied is how far a worker's batches have been applied.

@@ -122,6 +122,11 @@ type Options struct {
 	Aggressive bool
 	// Rows bounds how many rows a client's cache holds; 0 is no bound.
 	Rows int
+	// Every is after how many clocks the bookkeeper has a snapshot made of its own accord, so that clients let go of
+	// their logs; 0 is never.
+	Every Clock
+	// Together says that clients and shards end together, so that no log is kept for a shard that is lost.
+	Together bool
 	// Again is after how long a message without an answer is sent again, and Patience how long is waited at all.
 	Again, Patience time.Duration
 }
@@ -149,7 +154,7 @@ func (b *budget) take(bytes int) bool {
 	if b.rate == 0 {
 		return true
 	}
-	if b.left <= 0 {
+	if !plantedFree(b.left > 0) {
 		return false
 	}
 	b.left -= float64(bytes) // what is larger than all that is left is paid for afterwards

@@ -8,19 +8,25 @@ func plantedGate(c Clock) Clock { return c }
 
 func plantedNeed(c Clock) Clock { return c }
 
-func plantedOwn(missing bool) bool { return missing }
+func plantedOwn(number int) int { return number }
 
-func plantedFlight(unseen bool) bool { return unseen }
+func plantedFlight(synced, _ int) int { return synced }
 
 func plantedAlone(alone bool) bool { return alone }
 
-func plantedEvict[V any](map[Row]V, Row) {}
+func plantedEvict[V any](*Seat[V], Row) {}
 
 func plantedNewer(newer bool) bool { return newer }
 
 func plantedKept(kept, _ Clock) Clock { return kept }
 
 func plantedAgain(again bool) bool { return again }
+
+func plantedLeaves(eager bool) bool { return eager }
+
+func plantedFree(free bool) bool { return free }
+
+func plantedFull(full bool) bool { return full }
 
 func plantedTwice(bool) bool { return false }
 
@@ -36,6 +42,6 @@ func plantedOpen(open bool) bool { return open }
 
 func plantedExact(exact bool) bool { return exact }
 
-func plantedPure[V any](pure, _ V) V { return pure }
+func plantedPure[V any](pure, _ *lent[V]) *lent[V] { return pure }
 
 func plantedSince(lost bool) bool { return lost }

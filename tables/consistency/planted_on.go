@@ -20,15 +20,25 @@ func plantedNeed(c Clock) Clock {
 	return c
 }
 
-func plantedOwn(missing bool) bool { return missing && !mutant.On(mutant.TableOwnForgotten) }
+func plantedOwn(number int) int {
+	if mutant.On(mutant.TableOwnForgotten) {
+		return 1 << 40
+	}
+	return number
+}
 
-func plantedFlight(unseen bool) bool { return unseen && !mutant.On(mutant.TableFlightForgotten) }
+func plantedFlight(synced, next int) int {
+	if mutant.On(mutant.TableFlightForgotten) {
+		return next
+	}
+	return synced
+}
 
 func plantedAlone(alone bool) bool { return alone && !mutant.On(mutant.TableLargeStuck) }
 
-func plantedEvict[V any](log map[Row]V, row Row) {
+func plantedEvict[V any](s *Seat[V], row Row) {
 	if mutant.On(mutant.TableEvictsLog) {
-		delete(log, row)
+		s.take(func(e *Entry[V]) bool { return e.Row == row })
 	}
 }
 
@@ -42,6 +52,12 @@ func plantedKept(kept, complete Clock) Clock {
 }
 
 func plantedAgain(again bool) bool { return again && !mutant.On(mutant.TableNotAgain) }
+
+func plantedLeaves(eager bool) bool { return eager || mutant.On(mutant.TableTooEarly) }
+
+func plantedFree(free bool) bool { return free || mutant.On(mutant.TableOverBudget) }
+
+func plantedFull(full bool) bool { return full && !mutant.On(mutant.TableNoEviction) }
 
 func plantedTwice(again bool) bool { return again && mutant.On(mutant.TableTwice) }
 
@@ -62,7 +78,7 @@ func plantedOpen(open bool) bool { return open || mutant.On(mutant.TableOpenEarl
 
 func plantedExact(exact bool) bool { return exact && !mutant.On(mutant.TableNewerSeen) }
 
-func plantedPure[V any](pure, visible V) V {
+func plantedPure[V any](pure, visible *lent[V]) *lent[V] {
 	if mutant.On(mutant.TableHalfClock) {
 		return visible
 	}

@@ -22,6 +22,7 @@ type Shard[V any] struct {
 	rows      map[Row]*shardRow[V]
 	from      []*stream
 	waiting   []Read // for a later age
+	answered  bool   // all of them that have their age
 	gone      map[Client]bool
 	push      budget
 	saveAt    map[Clock]bool
@@ -29,6 +30,13 @@ type Shard[V any] struct {
 	saved     Clock // to be said until it is known
 	kept      Clock
 	told      time.Duration // when it has said last what it has
+
+	touched map[Clock][]Row // rows that have updates of clocks from age on, perhaps more than once
+	heldOf  map[Clock]int   // how many updates of each clock are held back
+	holding map[Row]bool    // rows with such
+	dirty   map[Row]bool    // rows of which some have not seen the last version
+	stirred bool            // what everyone has seen may have changed
+	applied []Applied       // of all workers, as values have it; nil where it has changed
 }
 
 // stream is what has come of a worker.
@@ -50,13 +58,31 @@ type part struct {
 }
 
 type shardRow[V any] struct {
-	pure     V // the updates of clocks before age
-	visible  V // and those ahead
+	pure     lent[V] // the updates of clocks before age
+	visible  lent[V] // and those ahead; not kept where nothing but what is pure is seen
 	version  int
 	ahead    []*pending[V] // in the order in which they came
 	held     []*pending[V] // not visible yet
 	unseen   []*pending[V] // visible, and not seen by all; of strong models
 	watchers map[Client]*watcher
+}
+
+// lent is a value that messages and snapshots may share, so that it is not changed any more once they do.
+type lent[V any] struct {
+	v    V
+	lent bool
+}
+
+func (l *lent[V]) add(alg Algebra[V], delta V) {
+	if l.lent {
+		l.v, l.lent = alg.Clone(l.v), false
+	}
+	l.v = alg.Add(l.v, delta)
+}
+
+func (l *lent[V]) lend() V {
+	l.lent = true
+	return l.v
 }
 
 type pending[V any] struct {
@@ -81,7 +107,8 @@ type watcher struct {
 // is open.
 func NewShard[V any](b Beginning, o Options, alg Algebra[V], from *Snapshot[V]) *Shard[V] {
 	s := &Shard[V]{o: o, alg: alg, id: b.Shard, epoch: b.Epoch, era: b.Era, open: plantedOpen(b.Epoch == 1),
-		rows: map[Row]*shardRow[V]{}, gone: map[Client]bool{}, saveAt: map[Clock]bool{}, push: budget{rate: o.Budget}}
+		rows: map[Row]*shardRow[V]{}, gone: map[Client]bool{}, saveAt: map[Clock]bool{}, push: budget{rate: o.Budget},
+		touched: map[Clock][]Row{}, heldOf: map[Clock]int{}, holding: map[Row]bool{}, dirty: map[Row]bool{}}
 	for range o.Workers {
 		s.from = append(s.from, &stream{Applied: Applied{Life: 1}, ends: map[Clock]int{}})
 	}
@@ -98,7 +125,7 @@ func NewShard[V any](b Beginning, o Options, alg Algebra[V], from *Snapshot[V]) 
 func (s *Shard[V]) load(from *Snapshot[V]) {
 	s.age, s.complete, s.saved, s.kept = from.Age, from.Age, from.Age, from.Age
 	for r, v := range from.Values {
-		s.rows[r] = &shardRow[V]{pure: s.alg.Clone(v), visible: s.alg.Clone(v), watchers: map[Client]*watcher{}}
+		s.rows[r] = &shardRow[V]{pure: lent[V]{v, true}, visible: lent[V]{v, true}, watchers: map[Client]*watcher{}}
 	}
 	for w, a := range from.Next {
 		t := s.from[w]
@@ -122,6 +149,7 @@ func (s *Shard[V]) Step(message any, now time.Duration) (out []Command[V]) {
 	case Drop:
 		if r := s.rows[m.Row]; r != nil && r.watchers[m.Client] != nil && r.watchers[m.Client].watch == m.Watch {
 			delete(r.watchers, m.Client)
+			s.stirred = true
 		}
 	case Gone:
 		s.onGone(m.Client)
@@ -132,33 +160,14 @@ func (s *Shard[V]) Step(message any, now time.Duration) (out []Command[V]) {
 	case Restart:
 		out = s.onRestart(m)
 	case Open:
-		s.open = s.open || m.Epoch == s.epoch
+		if !s.open && m.Epoch == s.epoch {
+			s.open, s.answered, s.stirred = true, false, true
+		}
 	case SaveAt:
 		out = s.onSaveAt(m)
 	}
-	out = append(out, s.advance()...)
-	return append(out, s.spread(now)...)
-}
-
-// onSaveAt notes that a snapshot of an age is wanted; one of the present age is made at once.
-func (s *Shard[V]) onSaveAt(m SaveAt) []Command[V] {
-	switch {
-	case m.Epoch != s.epoch || m.Age <= s.saved || s.saving == m.Age:
-	case m.Age > s.age:
-		s.saveAt[m.Age] = true
-	case m.Age == s.age:
-		s.saving = m.Age
-		return []Command[V]{{Save: s.Snapshot()}}
-	default:
-		return []Command[V]{{ToBookkeeper: Passed{s.id, s.epoch, m.Age}}}
-	}
-	return nil
-}
-
-// SnapshotKept notes that a snapshot is where a loss of the shard leaves it.
-func (s *Shard[V]) SnapshotKept(age Clock) []Command[V] {
-	s.saved = max(s.saved, age)
-	return []Command[V]{{ToBookkeeper: Saved{Shard: s.id, Epoch: s.epoch, Age: s.saved}}}
+	out = s.advance(out)
+	return s.spread(now, out)
 }
 
 // Tick repeats what may have been lost, and sends what has changed.
@@ -173,7 +182,7 @@ func (s *Shard[V]) Tick(now time.Duration) (out []Command[V]) {
 			out = append(out, Command[V]{ToBookkeeper: Saved{Shard: s.id, Epoch: s.epoch, Age: s.saved}})
 		}
 	}
-	return append(out, s.spread(now)...)
+	return s.spread(now, out)
 }
 
 func (s *Shard[V]) have(w Worker) Command[V] {
@@ -197,6 +206,7 @@ func (s *Shard[V]) onBatch(b Batch[V]) (out []Command[V]) {
 	t.client = b.Client // a shard that was begun anew learns it from what it has already, too
 	if b.Number == t.Number+1 || plantedTwice(b.Number == t.Number) {
 		t.Number = b.Number
+		s.applied, s.stirred = nil, true
 		for _, u := range b.Updates {
 			s.add(u, b)
 		}
@@ -213,12 +223,15 @@ func (s *Shard[V]) onBatch(b Batch[V]) (out []Command[V]) {
 func (s *Shard[V]) add(u Update[V], b Batch[V]) {
 	r := s.row(u.Row)
 	p := &pending[V]{b.Worker, b.Life, b.Clock, b.Number, u.Delta, 0}
+	s.touched[b.Clock] = append(s.touched[b.Clock], u.Row)
 	if s.o.Bound > 0 {
 		t := s.from[b.Worker]
 		t.parts = append(t.parts, part{number: b.Number, row: u.Row})
 	}
 	if s.o.Strong && (len(r.held) > 0 || !s.mayRelease(r, u.Delta)) {
 		r.held = append(r.held, p)
+		s.heldOf[p.clock]++
+		s.holding[u.Row] = true
 		return
 	}
 	s.release(u.Row, r, p)
@@ -228,11 +241,16 @@ func (s *Shard[V]) add(u Update[V], b Batch[V]) {
 func (s *Shard[V]) release(row Row, r *shardRow[V], p *pending[V]) {
 	r.version++
 	p.version = r.version
-	r.visible = s.alg.Add(r.visible, p.delta)
 	r.ahead = append(r.ahead, p)
-	size := s.size(p.delta)
-	for _, w := range r.watchers {
-		w.change += size
+	if !s.pureOnly() {
+		r.visible.add(s.alg, p.delta)
+	}
+	if len(r.watchers) > 0 {
+		s.dirty[row] = true
+		size := s.size(p.delta)
+		for _, w := range r.watchers {
+			w.change += size
+		}
 	}
 	if s.o.Strong {
 		r.unseen = append(r.unseen, p)
@@ -307,6 +325,7 @@ func (s *Shard[V]) answer(m Read) Command[V] {
 		switch w := r.watchers[m.Client]; {
 		case w == nil || w.watch < m.Watch:
 			r.watchers[m.Client] = &watcher{watch: m.Watch, seen: r.version, sent: r.version}
+			s.stirred = true
 		case w.watch > m.Watch:
 			return Command[V]{} // it has let go of it since
 		}
@@ -317,26 +336,39 @@ func (s *Shard[V]) answer(m Read) Command[V] {
 // value returns a row as a client is to see it.
 func (s *Shard[V]) value(c Client, row Row, watch int, r *shardRow[V]) Command[V] {
 	v := Value[V]{Row: row, Shard: s.id, Epoch: s.epoch, Watch: watch, Version: r.version, Age: s.age,
-		Applied: map[Worker]Applied{}}
-	for w, t := range s.from {
-		a := t.Applied
-		if s.o.Exact() {
-			a.Number = s.endOf(t)
-		}
-		for _, p := range r.held {
-			switch {
-			case p.worker == Worker(w) && p.life == t.Life:
-				a.Number = min(a.Number, p.number-1)
-			case p.worker == Worker(w):
-				a = Applied{Life: p.life} // something of an earlier life is held back, too
-			}
-		}
-		v.Applied[Worker(w)] = a
-	}
-	if v.Value = s.alg.Clone(r.visible); plantedExact(s.o.Exact()) {
-		v.Value = s.alg.Clone(r.pure)
+		Applied: s.appliedTo(r)}
+	if v.Value = r.visible.lend(); s.pureOnly() {
+		v.Value = r.pure.lend()
 	}
 	return Command[V]{ToClient: &Outgoing{To: int(c), Message: v}}
+}
+
+// pureOnly reports whether nothing is seen but what is pure.
+func (s *Shard[V]) pureOnly() bool { return plantedExact(s.o.Exact()) }
+
+// appliedTo returns how far the batches of all workers are in a row.
+func (s *Shard[V]) appliedTo(r *shardRow[V]) []Applied {
+	if s.applied == nil {
+		s.applied = make([]Applied, len(s.from))
+		for w, t := range s.from {
+			if s.applied[w] = t.Applied; s.o.Exact() {
+				s.applied[w].Number = s.endOf(t)
+			}
+		}
+	}
+	if len(r.held) == 0 {
+		return s.applied
+	}
+	all := slices.Clone(s.applied)
+	for _, p := range r.held {
+		switch a := &all[p.worker]; {
+		case p.life == s.from[p.worker].Life:
+			a.Number = min(a.Number, p.number-1)
+		case a.Life > p.life: // something of an earlier life is held back, too
+			*a = Applied{Life: p.life}
+		}
+	}
+	return all
 }
 
 // endOf returns the number of the last batch of a worker of the clocks before the shard's age.
@@ -356,11 +388,15 @@ func (s *Shard[V]) onSeen(m Seen) []Command[V] {
 	if w.seen = max(w.seen, min(m.Version, r.version)); w.seen == r.version {
 		w.change, w.since = 0, 0
 	}
+	s.stirred = true
 	return nil
 }
 
 func (s *Shard[V]) onGone(c Client) {
-	s.gone[c] = true
+	if s.gone[c] {
+		return
+	}
+	s.gone[c], s.stirred = true, true
 	for _, r := range s.rows {
 		delete(r.watchers, c)
 	}
@@ -377,14 +413,8 @@ func (s *Shard[V]) onRestart(m Restart) []Command[V] {
 		}
 		maps.Copy(before, t.before)
 		*t = stream{Applied: Applied{Life: m.Life}, clock: m.Clock, ends: map[Clock]int{}, before: before, client: m.On}
-		since := func(p *pending[V]) bool { return p.worker == m.Worker && plantedBack(p.clock >= m.Clock) }
-		for _, r := range s.rows {
-			n := len(r.ahead)
-			r.held = slices.DeleteFunc(r.held, since)
-			if r.ahead = slices.DeleteFunc(r.ahead, since); len(r.ahead) < n {
-				s.rebuild(r)
-			}
-		}
+		s.applied, s.stirred = nil, true
+		s.takeBack(m)
 		for row := range before {
 			before[row] = s.rows[row].version
 		}
@@ -392,49 +422,85 @@ func (s *Shard[V]) onRestart(m Restart) []Command[V] {
 	return []Command[V]{s.have(m.Worker)}
 }
 
-// rebuild adds up what is seen of a row, after something was taken back.
-func (s *Shard[V]) rebuild(r *shardRow[V]) {
-	r.visible = s.alg.Clone(r.pure)
-	for _, p := range r.ahead {
-		r.visible = s.alg.Add(r.visible, p.delta)
+// takeBack drops what a worker has added since a clock.
+func (s *Shard[V]) takeBack(m Restart) {
+	since := func(p *pending[V]) bool { return p.worker == m.Worker && plantedBack(p.clock >= m.Clock) }
+	for _, k := range s.rowsFrom(m.Clock) {
+		r := s.rows[k]
+		r.held = slices.DeleteFunc(r.held, func(p *pending[V]) bool {
+			if since(p) {
+				s.heldOf[p.clock]--
+			}
+			return since(p)
+		})
+		n := len(r.ahead)
+		if r.ahead = slices.DeleteFunc(r.ahead, since); len(r.ahead) < n {
+			s.rebuild(k, r)
+		}
 	}
-	r.version++
+}
+
+// rowsFrom returns the rows that have updates of clocks from one on, each once, in their order.
+func (s *Shard[V]) rowsFrom(c Clock) (all []Row) {
+	for of, rows := range s.touched {
+		if of >= c {
+			all = append(all, rows...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// rebuild adds up what is seen of a row, after something was taken back.
+func (s *Shard[V]) rebuild(row Row, r *shardRow[V]) {
+	if r.version++; !s.pureOnly() {
+		r.visible = lent[V]{s.alg.Clone(r.pure.v), false}
+		for _, p := range r.ahead {
+			r.visible.add(s.alg, p.delta)
+		}
+	}
 	for _, w := range r.watchers {
 		w.change = math.Inf(1)
+		s.dirty[row] = true
 	}
 }
 
 // advance makes clocks complete, one after the other, and answers who has waited for them.
-func (s *Shard[V]) advance() (out []Command[V]) {
+func (s *Shard[V]) advance(out []Command[V]) []Command[V] {
 	s.releaseHeld()
-	out = s.sync()
+	out = append(out, s.sync()...)
+	before := s.age
 	for s.age < s.ready() {
 		out = append(out, s.complete1()...)
 	}
-	if !s.open {
+	if !s.open || s.age == before && s.answered {
 		return out
 	}
+	s.answered = true
 	var still []Read
 	for _, m := range s.waiting {
-		if m.Age <= s.age {
-			out = append(out, s.answer(m))
-		} else {
+		if m.Age > s.age {
 			still = append(still, m)
+		} else if c := s.answer(m); c.ToClient != nil {
+			out = append(out, c)
 		}
 	}
 	s.waiting = still
-	return slices.DeleteFunc(out, func(c Command[V]) bool { return c == Command[V]{} })
+	return out
 }
 
 // ready returns of how many clocks there are all updates, to be seen by all.
 func (s *Shard[V]) ready() Clock {
 	n := s.complete
+	if n <= s.age {
+		return s.age
+	}
 	for _, t := range s.from {
 		n = min(n, t.clock)
 	}
-	for _, r := range s.rows {
-		for _, p := range r.held {
-			n = min(n, p.clock)
+	for c, held := range s.heldOf {
+		if held > 0 {
+			n = min(n, c)
 		}
 	}
 	return n
@@ -442,10 +508,13 @@ func (s *Shard[V]) ready() Clock {
 
 // complete1 adds up the updates of the next clock.
 func (s *Shard[V]) complete1() (out []Command[V]) {
-	s.age++
-	for _, r := range s.rows {
-		s.fold(r)
+	for _, k := range s.touched[s.age] {
+		s.fold(s.rows[k])
 	}
+	delete(s.touched, s.age)
+	delete(s.heldOf, s.age)
+	s.age++
+	s.applied = nil
 	for _, t := range s.from {
 		delete(t.ends, s.age-2)
 	}
@@ -457,46 +526,31 @@ func (s *Shard[V]) complete1() (out []Command[V]) {
 	return out
 }
 
-// fold adds a row's updates of the clock that has become complete to what is pure, in their order.
+// fold adds a row's updates of the clock that becomes complete to what is pure, in their order.
 func (s *Shard[V]) fold(r *shardRow[V]) {
-	var now []*pending[V]
+	n := 0
+	for _, p := range r.ahead {
+		if p.clock <= s.age {
+			n++
+		}
+	}
+	if n == 0 {
+		return // by an earlier mention
+	}
+	now := make([]*pending[V], 0, n)
 	r.ahead = slices.DeleteFunc(r.ahead, func(p *pending[V]) bool {
-		if p.clock < s.age {
+		if p.clock <= s.age {
 			now = append(now, p)
 		}
-		return p.clock < s.age
+		return p.clock <= s.age
 	})
-	if len(now) == 0 {
-		return
-	}
 	slices.SortFunc(now, func(a, b *pending[V]) int {
 		return cmp.Or(cmp.Compare(a.clock, b.clock), cmp.Compare(a.worker, b.worker), cmp.Compare(a.number, b.number))
 	})
 	for _, p := range now {
-		r.pure = s.alg.Add(r.pure, p.delta)
+		r.pure.add(s.alg, p.delta)
 	}
-	if len(r.ahead) == 0 {
-		r.visible = s.alg.Clone(r.pure)
+	if len(r.ahead) == 0 && !s.pureOnly() { // the sums of one order
+		r.visible = lent[V]{r.pure.lend(), true}
 	}
-}
-
-// Snapshot returns the shard's rows as they are after exactly the clocks before its age.
-func (s *Shard[V]) Snapshot() *Snapshot[V] {
-	n := &Snapshot[V]{Age: s.age, Values: map[Row]V{}, Next: map[Worker]Applied{}}
-	for k, r := range s.rows {
-		n.Values[k] = s.alg.Clone(plantedPure(r.pure, r.visible))
-	}
-	for w, t := range s.from {
-		n.Next[Worker(w)] = Applied{Life: t.Life, Number: s.endOf(t)}
-	}
-	return n
-}
-
-// Approximate returns the rows as they are seen, with what is ahead (LazyTable, section 3.3).
-func (s *Shard[V]) Approximate() map[Row]V {
-	values := map[Row]V{}
-	for k, r := range s.rows {
-		values[k] = s.alg.Clone(r.visible)
-	}
-	return values
 }

@@ -9,15 +9,17 @@ import (
 
 // releaseHeld has updates be seen that were held back.
 func (s *Shard[V]) releaseHeld() {
-	if !s.o.Strong {
-		return
-	}
-	for _, k := range slices.Sorted(maps.Keys(s.rows)) {
+	for _, k := range slices.Sorted(maps.Keys(s.holding)) {
 		r := s.rows[k]
 		for len(r.held) > 0 && s.mayRelease(r, r.held[0].delta) {
 			p := r.held[plantedNext(len(r.held))]
 			r.held = slices.DeleteFunc(r.held, func(o *pending[V]) bool { return o == p })
+			s.heldOf[p.clock]--
 			s.release(k, r, p)
+			s.stirred = true
+		}
+		if len(r.held) == 0 {
+			delete(s.holding, k)
 		}
 	}
 }
@@ -36,9 +38,10 @@ func (s *Shard[V]) forget(w Worker, t *stream) {
 
 // sync finds which updates everyone has seen, and has their workers told.
 func (s *Shard[V]) sync() (out []Command[V]) {
-	if s.o.Bound == 0 {
+	if s.o.Bound == 0 || !s.stirred {
 		return nil
 	}
+	s.stirred = false
 	for w, t := range s.from {
 		s.forget(Worker(w), t)
 		n := 0
@@ -86,9 +89,9 @@ func (w *watcher) before(o *watcher, now, long time.Duration) int {
 }
 
 // spread sends what has changed to those that have it, the largest changes first, as bandwidth allows.
-func (s *Shard[V]) spread(now time.Duration) (out []Command[V]) {
-	if !s.o.Eager || !s.open {
-		return nil
+func (s *Shard[V]) spread(now time.Duration, out []Command[V]) []Command[V] {
+	if !s.o.Eager || !s.open || len(s.dirty) == 0 {
+		return out
 	}
 	s.push.refill(now)
 	type due struct {
@@ -97,8 +100,12 @@ func (s *Shard[V]) spread(now time.Duration) (out []Command[V]) {
 		w   *watcher
 	}
 	var all []due
-	for _, k := range slices.Sorted(maps.Keys(s.rows)) {
+	for _, k := range slices.Sorted(maps.Keys(s.dirty)) {
 		r := s.rows[k]
+		if r.seenByAll(r.version) {
+			delete(s.dirty, k)
+			continue
+		}
 		for _, c := range slices.Sorted(maps.Keys(r.watchers)) {
 			w := r.watchers[c]
 			if w.sent < r.version || w.seen < w.sent && now-w.at >= s.o.Again {
@@ -112,7 +119,7 @@ func (s *Shard[V]) spread(now time.Duration) (out []Command[V]) {
 	slices.SortStableFunc(all, func(a, b due) int { return a.w.before(b.w, now, s.o.Again) })
 	for _, d := range all {
 		r := s.rows[d.row]
-		if !s.push.take(s.alg.Bytes(r.visible)) {
+		if !s.push.take(s.alg.Bytes(r.visible.v)) {
 			break
 		}
 		d.w.sent, d.w.at = r.version, now

@@ -15,7 +15,7 @@ func TestTablesKeepTheirBoundsAndEveryFaultFires(t *testing.T) {
 	worldtest.Clean(t, Simulate, seeds, "tables", "message lost", "message twice, and late", "client lost",
 		"client taken for lost", "client joins", "shard lost", "shard lost before its snapshot was kept",
 		"worker slow for a while", "worker goes on elsewhere, and stops here", "snapshot kept",
-		"update waits for its bound")
+		"update waits for its bound", "read of the worker's own cache")
 }
 
 func TestTheSameSeedIsTheSameTable(t *testing.T) {

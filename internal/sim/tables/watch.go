@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/volley-engine/volley/tables/consistency"
 )
@@ -26,6 +27,13 @@ func (w *world) read(k *worker, row consistency.Row, v set) {
 					last = w.sees(k, q, u, v[u.id] > 0, last)
 				}
 			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(v)) {
+		q := w.workers[w.updates[id].worker]
+		if u := w.updates[id]; !w.o.Eager && q != k && q.counts() && !u.back && u.clock >= q.clock {
+			w.violate("tables.early", "worker %d sees update %d of worker %d, of clock %d, which is not finished", k.id,
+				id, q.id, u.clock)
 		}
 	}
 	if w.o.Exact() {
@@ -54,6 +62,35 @@ func (w *world) sees(k, q *worker, u *update, seen bool, last int) int {
 		return u.id
 	}
 	return last
+}
+
+// cache holds how many rows a process has against what it may; those that workers wait for come on top.
+func (w *world) cache(p *process) {
+	n := 0
+	for row := range consistency.Row(w.rows) {
+		if _, ok := p.machine.Cached(row); ok {
+			n++
+		}
+	}
+	if w.o.Rows > 0 && n > w.o.Rows+w.o.Workers {
+		w.violate("tables.cache", "client %d has %d rows, and may have %d", p.id, n, w.o.Rows)
+	}
+}
+
+// budget holds what a client sends of its own accord against its bandwidth.
+func (w *world) budget(p *process, b consistency.Batch[set]) {
+	key := [3]int{int(b.Worker), int(b.Life), w.o.Shard(b.Updates[0].Row)}
+	if w.o.Budget == 0 || b.Ends || b.Number <= p.pushed[key] {
+		return // it is sent again
+	}
+	p.pushed[key] = b.Number
+	size := float64(w.rowBytes() * len(b.Updates))
+	p.sent += size
+	const burst = 100 * time.Millisecond
+	if most := w.o.Budget*(w.now-p.since+burst).Seconds() + float64(w.rowBytes()*w.o.Workers); p.sent > most {
+		w.violate("tables.budget", "client %d has pushed %v bytes in %v, of %v a second", p.id, p.sent, w.now-p.since,
+			w.o.Budget)
+	}
 }
 
 // ahead holds how far a worker is ahead of the slowest.

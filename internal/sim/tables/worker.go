@@ -99,6 +99,9 @@ func (k *worker) wake(w *world) {
 // next does the next step, if it need not wait.
 func (k *worker) next(w *world) {
 	m := k.on.machine
+	if m.Seat(k.id).Due() {
+		w.fromClient(k.on, m.Flush(k.id, w.now))
+	}
 	switch {
 	case k.step < 0:
 		if !m.MayBegin(k.id, w.now) {
@@ -115,8 +118,15 @@ func (k *worker) next(w *world) {
 			return
 		}
 	default:
+		if e := m.Seat(k.id).Fresh(k.program[k.step].row); e != nil && w.rng.IntN(2) == 0 {
+			w.fired("read of the worker's own cache")
+			w.read(k, e.Row, e.Value)
+			k.step++
+			break
+		}
 		v, ok, out := m.Row(k.id, k.program[k.step].row, w.now)
 		if ok {
+			w.cache(k.on)
 			w.read(k, k.program[k.step].row, v)
 			k.step++
 		}
@@ -168,7 +178,9 @@ func (algebra) Add(sum, delta set) set {
 func (a algebra) Clone(v set) set { return a.Add(nil, v) }
 
 // Bytes returns the same of all sets: those of a real row do not grow.
-func (algebra) Bytes(set) int { return 32 }
+func (a algebra) Bytes(set) int { return a.w.rowBytes() }
+
+func (w *world) rowBytes() int { return 32 }
 
 // Columns calls f with what the updates of a set add to each column.
 func (a algebra) Columns(v set, f func(int, float64)) {

@@ -45,6 +45,9 @@ type process struct {
 	machine   *consistency.ClientOf[set]
 	id        consistency.Client
 	up, known bool
+	since     time.Duration
+	sent      float64        // bytes, of its own accord
+	pushed    map[[3]int]int // by worker, life and shard, the number of the last batch
 }
 
 // Simulate lets the workers of a table do their clocks under a seed.
@@ -101,6 +104,9 @@ func (w *world) draw() {
 	if w.rng.IntN(3) == 0 {
 		w.o.Rows = 1 + w.rng.IntN(w.rows)
 	}
+	if w.rng.IntN(3) == 0 {
+		w.o.Every = consistency.Clock(1 + w.rng.IntN(4))
+	}
 	w.clocks = consistency.Clock(4 + w.rng.IntN(8))
 	w.net = network{least: w.span(0, 2*time.Millisecond), most: w.span(2*time.Millisecond, 15*time.Millisecond)}
 	if w.rng.IntN(3) > 0 {
@@ -138,7 +144,8 @@ func (w *world) begin() {
 // join adds a process.
 func (w *world) join() *process {
 	w.nextOf++
-	p := &process{machine: consistency.NewClient(w.nextOf, w.o, algebra{w}), id: w.nextOf, up: true, known: true}
+	p := &process{machine: consistency.NewClient(w.nextOf, w.o, algebra{w}), id: w.nextOf, up: true, known: true,
+		since: w.now, pushed: map[[3]int]int{}}
 	w.clients[p.id] = p
 	return p
 }
@@ -215,6 +222,9 @@ func (w *world) fromClient(p *process, all []consistency.Command[set]) {
 	for _, c := range all {
 		switch {
 		case c.ToShard != nil:
+			if b, ok := c.ToShard.Message.(consistency.Batch[set]); ok && len(b.Updates) > 0 {
+				w.budget(p, b)
+			}
 			w.toShard(c.ToShard.To, c.ToShard.Message)
 		case c.ToBookkeeper != nil:
 			w.post(func() { w.send(w.book.Step(c.ToBookkeeper, w.now)) })
