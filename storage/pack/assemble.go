@@ -13,8 +13,8 @@ import (
 	"github.com/volley-engine/volley/storage/input/rows"
 )
 
-// splitFile returns the name of split i's file within a pack.
-func splitFile(i int) string { return "split-" + pad5(i) + ".arrow" }
+// SplitFile returns the name of split i's file within a pack.
+func SplitFile(i int) string { return "split-" + pad5(i) + ".arrow" }
 
 func pad5(i int) string {
 	s := strconv.Itoa(i)
@@ -48,7 +48,7 @@ func assemble(ctx context.Context, l *loaded, m *Meta, o Options, dir string) er
 			if err := a.gather(runs[i]); err != nil {
 				return err
 			}
-			sm, err := writeSplit(filepath.Join(dir, splitFile(i)), m, a.allowed)
+			sm, err := writeSplit(filepath.Join(dir, SplitFile(i)), m, a.allowed)
 			m.Splits[i] = sm
 			return err
 		}))

@@ -248,7 +248,7 @@ func whole(dir string, m *Meta) error {
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, s := range m.Splits {
 		g.Go(func() error {
-			f, err := os.Open(filepath.Join(dir, splitFile(i)))
+			f, err := os.Open(filepath.Join(dir, SplitFile(i)))
 			if err != nil {
 				return err
 			}

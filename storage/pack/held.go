@@ -47,7 +47,7 @@ func NewHeld(dir string) (*Held, error) {
 // Adopt takes a split from a pack on this machine, in place. Its hash is the
 // one recorded when the pack was built.
 func (s *Held) Adopt(key SplitKey, dir string, meta *Meta) (plan.Digest, error) {
-	path := filepath.Join(dir, splitFile(key.Split))
+	path := filepath.Join(dir, SplitFile(key.Split))
 	if _, err := os.Stat(path); err != nil {
 		return plan.Digest{}, disk.OpenError(path, err)
 	}
@@ -60,7 +60,7 @@ func (s *Held) Adopt(key SplitKey, dir string, meta *Meta) (plan.Digest, error) 
 // at once, the first is kept.
 func (s *Held) Receive(key SplitKey, meta *Meta, fill func(io.Writer) error) (plan.Digest, error) {
 	want := meta.Splits[key.Split]
-	f, err := os.CreateTemp(s.dir, fmt.Sprintf("node-%d-%s.*", key.Node, splitFile(key.Split)))
+	f, err := os.CreateTemp(s.dir, fmt.Sprintf("node-%d-%s.*", key.Node, SplitFile(key.Split)))
 	if err != nil {
 		return plan.Digest{}, disk.WriteError("receive a split into", s.dir, err)
 	}

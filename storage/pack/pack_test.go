@@ -72,7 +72,7 @@ func TestPackHoldsEveryRowOnceInEveryLayout(t *testing.T) {
 			}
 			seen := map[int]int{}
 			for i := range p.Meta.Splits {
-				s, err := OpenSplit(filepath.Join(p.Dir, splitFile(i)), p.Meta, i)
+				s, err := OpenSplit(filepath.Join(p.Dir, SplitFile(i)), p.Meta, i)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -283,7 +283,7 @@ func TestADamagedPackIsMadeAgain(t *testing.T) {
 	if !get().Found {
 		t.Error("a whole pack was not found")
 	}
-	file := filepath.Join(first.Dir, splitFile(0))
+	file := filepath.Join(first.Dir, SplitFile(0))
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

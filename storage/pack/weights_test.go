@@ -111,7 +111,7 @@ func checkWeights(t *testing.T, name string, src *input.Source, o Options, ro in
 		}
 	}
 	for i, meta := range p.Meta.Splits {
-		s, err := OpenSplit(filepath.Join(p.Dir, splitFile(i)), p.Meta, i)
+		s, err := OpenSplit(filepath.Join(p.Dir, SplitFile(i)), p.Meta, i)
 		if err != nil {
 			t.Fatal(name, err)
 		}

@@ -63,9 +63,10 @@ func (k *Bookkeeper) finished(w Worker) Clock {
 }
 
 // Save has all shards keep a snapshot of exactly the clocks before an age that none has passed; one at a time. It
-// returns nothing while there is another.
+// returns nothing while there is another, or where shards make them of their own accord.
 func (k *Bookkeeper) Save(age Clock) []Send {
-	if k.saveAt > k.kept && k.complete < k.saveAt+abandoned || age < k.complete || age <= k.kept {
+	if pending := k.saveAt > k.kept && k.complete < k.saveAt+abandoned; pending || k.o.Every > 0 || k.o.Last > 0 ||
+		age < k.complete || age <= k.kept {
 		return nil
 	}
 	k.saveAt = age
@@ -87,7 +88,7 @@ func toShard(s int, what any) Send { return Send{Shard: &s, What: what} }
 
 func (k *Bookkeeper) askSave() (out []Send) {
 	for s, h := range k.shards {
-		if k.saveAt > k.kept && h.saved != k.saveAt {
+		if k.saveAt > k.kept && h.saved < k.saveAt {
 			out = append(out, toShard(s, SaveAt{Epoch: h.epoch, Age: k.saveAt}))
 		}
 	}
@@ -116,7 +117,7 @@ func (k *Bookkeeper) Step(message any, now time.Duration) []Send {
 	case Saved:
 		h := k.shards[m.Shard]
 		if m.Epoch == h.epoch {
-			h.saved = m.Age
+			h.saved = max(h.saved, m.Age)
 			return k.keep()
 		}
 	case Left:
@@ -139,15 +140,15 @@ func (k *Bookkeeper) advance() []Send {
 		return nil
 	}
 	k.complete = n
-	if k.o.Every > 0 && n >= k.kept+k.o.Every {
-		return append(k.tell(), k.Save(n+1)...) // of one that no shard is likely to have passed
-	}
 	return k.tell()
 }
 
 // keep notes a snapshot that all shards have.
 func (k *Bookkeeper) keep() []Send {
-	if k.saveAt <= k.kept || slices.ContainsFunc(k.shards, func(h *holder) bool { return h.saved != k.saveAt }) {
+	if k.o.Every > 0 || k.o.Last > 0 {
+		k.saveAt = slices.MinFunc(k.shards, func(a, b *holder) int { return int(a.saved - b.saved) }).saved
+	}
+	if k.saveAt <= k.kept || slices.ContainsFunc(k.shards, func(h *holder) bool { return h.saved < k.saveAt }) {
 		return nil
 	}
 	k.kept = k.saveAt

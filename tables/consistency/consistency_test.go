@@ -44,6 +44,7 @@ type numbers struct{}
 func (numbers) Add(sum, delta float64) float64 { return sum + delta }
 func (numbers) Clone(v float64) float64        { return v }
 func (numbers) Bytes(float64) int              { return 8 }
+func (numbers) Seal(v float64) float64         { return v }
 func (numbers) Columns(v float64, f func(int, float64)) {
 	f(0, v)
 }

@@ -106,6 +106,8 @@ type Algebra[V any] interface {
 	Clone(v V) V
 	// Bytes returns how much of the bandwidth a value takes.
 	Bytes(v V) int
+	// Seal returns an update as it is kept and sent from now on; it may use the memory of v, or keep it for another.
+	Seal(v V) V
 	// Columns calls f with the columns of an update that are not zero.
 	Columns(v V, f func(column int, value float64))
 }
@@ -122,13 +124,18 @@ type Options struct {
 	Aggressive bool
 	// Rows bounds how many rows a client's cache holds; 0 is no bound.
 	Rows int
-	// Every is after how many clocks the bookkeeper has a snapshot made of its own accord, so that clients let go of
-	// their logs; 0 is never.
-	Every Clock
+	// Every is after how many clocks shards make a snapshot of their own accord, so that clients let go of their logs;
+	// 0 is never. They make one of Last, too, where that is not 0.
+	Every, Last Clock
 	// Together says that clients and shards end together, so that no log is kept for a shard that is lost.
 	Together bool
 	// Again is after how long a message without an answer is sent again, and Patience how long is waited at all.
 	Again, Patience time.Duration
+}
+
+// saves reports whether shards make a snapshot of an age of their own accord.
+func (o Options) saves(age Clock) bool {
+	return o.Every > 0 && age%o.Every == 0 || age == o.Last && age > 0
 }
 
 // Shard returns the shard that has a row.

@@ -115,7 +115,7 @@ func (s *Seat[V]) take(mine func(*Entry[V]) bool) (all []Update[V]) {
 		if !mine(e) {
 			return false
 		}
-		all = append(all, Update[V]{e.Row, e.Delta})
+		all = append(all, Update[V]{e.Row, s.alg.Seal(e.Delta)})
 		e.Delta, e.dirty = none, false
 		return true
 	})

@@ -518,7 +518,7 @@ func (s *Shard[V]) complete1() (out []Command[V]) {
 	for _, t := range s.from {
 		delete(t.ends, s.age-2)
 	}
-	if s.saveAt[s.age] {
+	if s.saveAt[s.age] || s.o.saves(s.age) {
 		delete(s.saveAt, s.age)
 		s.saving = s.age
 		out = append(out, Command[V]{Save: s.Snapshot()})

@@ -177,6 +177,9 @@ func (algebra) Add(sum, delta set) set {
 // Clone returns a copy of a set.
 func (a algebra) Clone(v set) set { return a.Add(nil, v) }
 
+// Seal returns the same.
+func (algebra) Seal(v set) set { return v }
+
 // Bytes returns the same of all sets: those of a real row do not grow.
 func (a algebra) Bytes(set) int { return a.w.rowBytes() }
 

@@ -1,0 +1,95 @@
+package rdd
+
+import (
+	"context"
+	"iter"
+	"path/filepath"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd/internal/row"
+	"github.com/volley-engine/volley/storage/pack"
+)
+
+// Host is where work goes on that is no step, beside the splits of a pack.
+type Host struct {
+	Dir              string // of the pack
+	Executors, Slots int    // slots of each
+}
+
+// hosting is a cluster that can have such work done within the job's own process.
+type hosting interface {
+	// Host returns where the rows of an open pack are.
+	Host(ctx context.Context, node int) (Host, error)
+}
+
+// Resident is the rows of a pack, by split, for work that is no step: the workers of parameter tables. It is for
+// package tables, and promises nothing to others.
+type Resident[T any] struct {
+	Host
+	splits []*pack.Split
+	codec  row.Codec[T]
+}
+
+// Resident maps the splits of a pack into the job's own process, until Close.
+func (pk Packed[T]) Resident(ctx context.Context, s *Session) (*Resident[T], error) {
+	h, ok := s.cluster.(hosting)
+	if !ok {
+		return nil, fault.Newf(fault.Usage, "map", "the splits of a pack", "this cluster does not have them")
+	}
+	meta, err := pk.Meta(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	host, err := h.Host(ctx, pk.id)
+	if err != nil {
+		return nil, err
+	}
+	r := &Resident[T]{Host: host, codec: rowCodecFor[T]()}
+	for k := range meta.Splits {
+		split, err := pack.OpenSplit(filepath.Join(host.Dir, pack.SplitFile(k)), meta, k)
+		if err != nil {
+			r.Close()
+			return nil, err
+		}
+		r.splits = append(r.splits, split)
+	}
+	return r, nil
+}
+
+// Close unmaps the splits.
+func (r *Resident[T]) Close() {
+	for _, s := range r.splits {
+		_ = s.Close() // nothing was written
+	}
+}
+
+// Splits returns how many there are.
+func (r *Resident[T]) Splits() int { return len(r.splits) }
+
+// Rows yields the rows of a split in the order in which steps visit them, up to one that cannot be decoded.
+func (r *Resident[T]) Rows(split int) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		s := r.splits[split]
+		for i := range s.Batches {
+			b := &s.Batches[i]
+			for at := range b.Rows {
+				v, err := rowAt(s.Meta, b, at, r.codec)
+				if !yield(v, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Declare adds to a plan what is run beside its steps and actions, so that plans in which it differs are not taken for
+// one, and an explanation of the plan has it; mistakes are noted as the plan's. It is for package tables.
+func Declare(g *Graph, kind, detail string, mistakes ...error) {
+	for _, m := range mistakes {
+		g.fail("%s: %v", kind, m)
+	}
+	g.add(node{kind: kind, typ: "-", detail: detail})
+}
+
+// Of returns the plan that a pack is of.
+func (pk Packed[T]) Of() *Graph { return pk.g }

@@ -1,0 +1,76 @@
+package tables
+
+import (
+	"testing"
+
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/tables/consistency"
+)
+
+// oneSeat returns the access of the only worker to a table.
+func oneSeat(b *testing.B, t *Table[float64]) *seat[float64] {
+	b.Helper()
+	r := newRun(1, 1, 0, 1<<30, 1<<30)
+	of := newTableRun(r, 0, t)
+	of.start()
+	return of.seat(r.workers[0]).(*seat[float64])
+}
+
+func benchTable(m Model) *Table[float64] {
+	return New[float64](&rdd.Graph{}, "w", Dense(4096, 16), m)
+}
+
+// BenchmarkRow reads rows that are in the worker's cache.
+func BenchmarkRow(b *testing.B) {
+	s := oneSeat(b, benchTable(SSP(2)))
+	for row := range 4096 {
+		s.row(row)
+	}
+	sum := 0.0
+	for i := 0; b.Loop(); i++ {
+		sum += s.row(i & 4095).Values[0]
+	}
+}
+
+// BenchmarkInc adds to cells of rows that are in the worker's cache.
+func BenchmarkInc(b *testing.B) {
+	s := oneSeat(b, benchTable(SSP(2)))
+	for row := range 4096 {
+		s.row(row)
+	}
+	for i := 0; b.Loop(); i++ {
+		s.inc(i&4095, i&15, 1)
+	}
+}
+
+// BenchmarkFresh is the consistency check alone.
+func BenchmarkFresh(b *testing.B) {
+	s := oneSeat(b, benchTable(SSP(2)))
+	s.row(7)
+	n := 0
+	for b.Loop() {
+		if s.Fresh(7) != nil {
+			n++
+		}
+	}
+}
+
+// BenchmarkShardApplies has a shard take and fold dense updates of 8 workers to 512 rows of 512 cells.
+func BenchmarkShardApplies(b *testing.B) {
+	const workers, rows, columns = 8, 512, 512
+	o := consistency.Options{Model: SSP(1), Workers: workers, Shards: 1, Again: again, Patience: patience}
+	s := consistency.NewShard(consistency.Beginning{Epoch: 1}, o, newSums[float64](columns, false), nil)
+	var updates []consistency.Update[Row[float64]]
+	for row := range rows {
+		updates = append(updates, consistency.Update[Row[float64]]{Row: consistency.Row(row),
+			Delta: Row[float64]{Values: make([]float64, columns)}})
+	}
+	b.SetBytes(workers * rows * columns * 8)
+	for clock := consistency.Clock(0); b.Loop(); clock++ {
+		for w := range consistency.Worker(workers) {
+			s.Step(consistency.Batch[Row[float64]]{Worker: w, Life: 1, Clock: clock, Number: int(clock) + 1, Ends: true,
+				Updates: updates}, 0)
+		}
+		s.Step(consistency.Complete{Age: clock + 1}, 0)
+	}
+}

@@ -1,0 +1,121 @@
+package tables
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// Tick is a moment at which all workers have finished a number of clocks. Table.At returns rows as they are after
+// exactly these, whatever workers have done since: they do not wait meanwhile, but for reports that are not taken.
+type Tick struct {
+	// Clock is how many clocks all workers have finished.
+	Clock int
+	// Busy is how long workers have worked so far, all together, and Waited how long they have waited for others.
+	Busy, Waited time.Duration
+	run          *run
+	of           *moment
+	turn         *rdd.Iteration
+}
+
+// Report notes a value, for the event log and the terminal.
+func (t *Tick) Report(name string, value float64) { t.turn.Report(name, value) }
+
+// Stop makes this tick the last.
+func (t *Tick) Stop() { t.turn.Stop() }
+
+// Clocks runs the workers for a number of clocks, and yields a tick after each `every` of them and after the last. A
+// job that is resumed goes on from the last tick that was committed. Workers are stopped where the loop is left.
+func (w Work[D, S]) Clocks(ctx context.Context, s *rdd.Session, clocks, every int) iter.Seq2[*Tick, error] {
+	return func(yield func(*Tick, error) bool) {
+		if clocks < 1 || every < 1 {
+			yield(nil, fault.Newf(fault.Usage, "run", "workers", "%d clocks, reported after each %d", clocks, every))
+			return
+		}
+		data, err := w.data.Resident(ctx, s)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer data.Close()
+		var at progress
+		var r *run
+		defer func() {
+			if r != nil {
+				r.stop()
+			}
+		}()
+		for turn := range rdd.Iterations(ctx, s, &at, (clocks+every-1)/every) {
+			if r == nil {
+				if r, err = w.begin(data, &at, clocks, every); err != nil {
+					yield(nil, err)
+					return
+				}
+			}
+			m, err := r.take(ctx, min(clocks, turn.Number*every))
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			at = progress{Clock: m.clock, States: m.states, tables: r.tables, of: m}
+			t := &Tick{Clock: m.clock, run: r, of: m, turn: turn}
+			t.Busy, t.Waited = r.spent()
+			if !yield(t, nil) {
+				return
+			}
+		}
+		if err := s.Err(); err != nil {
+			yield(nil, err)
+		} else if s.Interrupted() {
+			yield(nil, context.Cause(ctx))
+		}
+	}
+}
+
+// begin begins a run where a checkpoint has left it.
+func (w Work[D, S]) begin(data *rdd.Resident[D], at *progress, clocks, every int) (*run, error) {
+	r := newRun(data.Splits(), data.Executors, at.Clock, clocks, every)
+	for i, t := range w.tables {
+		r.index[t] = i
+		r.tables = append(r.tables, t.begin(r, i))
+	}
+	states := make([]S, data.Splits())
+	if at.Clock > 0 {
+		if err := r.restore(at); err != nil {
+			return nil, err
+		}
+		for i := range states {
+			if err := rdd.Decode(at.States[i], &states[i]); err != nil {
+				return nil, fault.New(fault.Corrupt, "restore", "the state of a worker", err)
+			}
+		}
+	}
+	r.work = func(x *worker) ([]byte, error) {
+		c := &Clock[D, S]{State: &states[x.id], run: r, w: x, rows: data.Rows}
+		if err := errors.Join(w.do(c), c.err); err != nil || !r.reports(x.clock+1) {
+			return nil, err
+		}
+		return rdd.Encode(*c.State)
+	}
+	for _, t := range r.tables {
+		t.start()
+	}
+	r.start(data.Slots)
+	return r, nil
+}
+
+// spent returns how long workers have worked and waited.
+func (r *run) spent() (busy, waited time.Duration) {
+	for _, x := range r.executors {
+		x.mu.Lock()
+		for _, w := range x.workers {
+			busy, waited = busy+w.busy, waited+w.waited
+		}
+		x.mu.Unlock()
+	}
+	return busy, waited
+}

@@ -1,0 +1,336 @@
+package tables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/tables/consistency"
+)
+
+// run is workers on tables, until their last clock or until they are stopped.
+type run struct {
+	first, last, every int // clocks
+	began              time.Time
+	tables             []tableOf
+	index              map[any]int // of tables
+	executors          []*executor
+	workers            []*worker
+	work               func(w *worker) (state []byte, err error) // does a clock; the state is of one that is reported
+
+	mu      sync.Mutex
+	err     error
+	moments map[int]*moment // by clock, until they are taken
+	ready   chan struct{}   // has something when a moment may be whole, or the run has ended
+	horizon atomic.Int64    // no worker begins this clock yet: what is reported is taken in time
+	stopped chan struct{}
+	once    sync.Once
+	all     sync.WaitGroup
+}
+
+// moment is what tables and workers are after exactly the clocks before one.
+type moment struct {
+	clock     int
+	snapshots [][]any // of tables, by shard
+	states    [][]byte
+	missing   int
+}
+
+// executor runs its workers on slots, each worker on one at a time.
+type executor struct {
+	id      int
+	mu      sync.Mutex
+	changed *sync.Cond
+	workers []*worker
+}
+
+// worker is one of a fixed set: it has the rows of a split.
+type worker struct {
+	id       consistency.Worker
+	executor *executor
+	clock    int // that it is in, or begins next
+	running  bool
+	woken    chan struct{}
+	seats    []any // by table
+	busy     time.Duration
+	waited   time.Duration
+	paused   time.Duration // of the clock that it is in: the goroutine's that runs it
+	idle     time.Time     // since when it might have begun its clock
+}
+
+// errHalted says that the run has ended within a clock.
+var errHalted = errors.New("the run has ended")
+
+// halt is what a worker's goroutine panics with where the run has ended within its clock.
+type halt struct{}
+
+func newRun(splits, executors, first, last, every int) *run {
+	r := &run{first: first, last: last, every: every, began: time.Now(), index: map[any]int{},
+		moments: map[int]*moment{}, ready: make(chan struct{}, 1), stopped: make(chan struct{})}
+	for e := range min(executors, splits) {
+		x := &executor{id: e}
+		x.changed = sync.NewCond(&x.mu)
+		r.executors = append(r.executors, x)
+	}
+	for k := range splits {
+		x := r.executors[k%len(r.executors)]
+		w := &worker{id: consistency.Worker(k), executor: x, clock: first, woken: make(chan struct{}, 1),
+			idle: r.began}
+		x.workers, r.workers = append(x.workers, w), append(r.workers, w)
+	}
+	r.horizon.Store(int64(first + ahead*every))
+	return r
+}
+
+// ahead is how many reports may wait to be taken before workers wait for that.
+const ahead = 2
+
+func (r *run) now() time.Duration { return time.Since(r.began) }
+
+// start begins the workers.
+func (r *run) start(slots int) {
+	for _, w := range r.workers {
+		for _, t := range r.tables {
+			w.seats = append(w.seats, t.seat(w))
+		}
+	}
+	for _, x := range r.executors {
+		for range min(slots, len(x.workers)) {
+			r.all.Go(func() { r.slot(x) })
+		}
+	}
+	r.all.Go(r.ticks)
+}
+
+// ticks lets time pass for the machines.
+func (r *run) ticks() {
+	tick := time.NewTicker(ticks)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			for _, t := range r.tables {
+				t.tick()
+			}
+		case <-r.stopped:
+			return
+		}
+	}
+}
+
+// slot runs clocks of an executor's workers until there are no more.
+func (r *run) slot(x *executor) {
+	for {
+		w := r.next(x)
+		if w == nil {
+			return
+		}
+		began := time.Now()
+		err := r.clock(w)
+		if err != nil && err != errHalted {
+			r.fail(err)
+		}
+		x.mu.Lock()
+		w.running, w.idle = false, time.Now()
+		w.waited, w.busy, w.paused = w.waited+w.paused, w.busy+w.idle.Sub(began)-w.paused, 0
+		if err == nil {
+			w.clock++
+		}
+		x.changed.Broadcast()
+		x.mu.Unlock()
+	}
+}
+
+// next returns a worker that may begin its clock: of several the one that is furthest behind. It waits for one, and
+// returns nil where there will be none.
+func (r *run) next(x *executor) *worker {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for {
+		var best *worker
+		left := false
+		for _, w := range x.workers {
+			if w.clock >= r.last {
+				continue
+			}
+			left = true
+			if !w.running && (best == nil || w.clock < best.clock) && r.mayBegin(w) {
+				best = w
+			}
+		}
+		switch {
+		case !left || r.over():
+			return nil
+		case best != nil:
+			best.running = true
+			best.waited += time.Since(best.idle)
+			return best
+		}
+		x.changed.Wait()
+	}
+}
+
+func (r *run) mayBegin(w *worker) bool {
+	if int64(w.clock) >= r.horizon.Load() {
+		return false
+	}
+	may := true
+	for _, t := range r.tables {
+		may = t.mayBegin(w) && may // each has to know that the worker waits for it
+	}
+	return may
+}
+
+// clock does a worker's clock.
+func (r *run) clock(w *worker) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case halt:
+			err = errHalted
+		default:
+			err = fault.Newf(fault.UserCode, "run", fmt.Sprintf("clock %d of worker %d", w.clock, w.id), "panic: %v", p)
+		}
+	}()
+	state, err := r.work(w)
+	if err != nil {
+		return fault.New(fault.UserCode, "run", fmt.Sprintf("clock %d of worker %d", w.clock, w.id), err)
+	}
+	for _, t := range r.tables {
+		t.finish(w)
+	}
+	if after := w.clock + 1; r.reports(after) {
+		r.saved(after, func(m *moment) { m.states[w.id] = state })
+	}
+	return nil
+}
+
+// reports reports whether what tables and workers are after a number of clocks is handed out.
+func (r *run) reports(clock int) bool { return clock%r.every == 0 || clock == r.last }
+
+// saved adds to what is known of a clock.
+func (r *run) saved(clock int, add func(*moment)) {
+	r.mu.Lock()
+	m := r.moments[clock]
+	if m == nil {
+		m = &moment{clock: clock, states: make([][]byte, len(r.workers)), missing: len(r.workers)}
+		for range r.tables {
+			m.snapshots = append(m.snapshots, make([]any, len(r.executors)))
+			m.missing += len(r.executors)
+		}
+		r.moments[clock] = m
+	}
+	add(m)
+	m.missing--
+	whole := m.missing == 0
+	r.mu.Unlock()
+	if whole {
+		r.tell()
+	}
+}
+
+func (r *run) tell() {
+	select {
+	case r.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take waits until a clock is finished by all workers, and returns what there is after it.
+func (r *run) take(ctx context.Context, clock int) (*moment, error) {
+	for {
+		r.mu.Lock()
+		m, err := r.moments[clock], r.err
+		whole := m != nil && m.missing == 0
+		if whole {
+			delete(r.moments, clock)
+		}
+		r.mu.Unlock()
+		switch {
+		case err != nil:
+			return nil, err
+		case whole:
+			r.horizon.Store(int64(clock + ahead*r.every))
+			r.stir()
+			return m, nil
+		}
+		select {
+		case <-r.ready:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// stir has slots look again for workers that may begin.
+func (r *run) stir() {
+	for _, x := range r.executors {
+		x.mu.Lock()
+		x.changed.Broadcast()
+		x.mu.Unlock()
+	}
+}
+
+func (r *run) over() bool {
+	select {
+	case <-r.stopped:
+		return true
+	default:
+		return false
+	}
+}
+
+// fail ends the run with an error; the first counts.
+func (r *run) fail(err error) {
+	r.mu.Lock()
+	if r.err == nil {
+		r.err = err
+	}
+	r.mu.Unlock()
+	r.end()
+	r.tell()
+}
+
+// end has workers stop where they are.
+func (r *run) end() {
+	r.once.Do(func() { close(r.stopped) })
+	r.stir()
+}
+
+// stop ends the run and waits for its goroutines.
+func (r *run) stop() {
+	r.end()
+	r.all.Wait()
+}
+
+// wake has a worker ask again that waits within its clock, or for one.
+func (w *worker) wake() {
+	select {
+	case w.woken <- struct{}{}:
+	default:
+	}
+	w.executor.mu.Lock()
+	w.executor.changed.Broadcast()
+	w.executor.mu.Unlock()
+}
+
+// wait waits until the worker is woken.
+func (w *worker) wait(r *run) {
+	began := time.Now()
+	select {
+	case <-w.woken:
+		w.paused += time.Since(began)
+	case <-r.stopped:
+		panic(halt{})
+	}
+}
+
+// waited returns the error of a wait that was too long.
+func waited(table string, f *consistency.Failure) error {
+	return fault.Newf(fault.Timeout, "wait", fmt.Sprintf("worker %d of table %q", f.Worker, table),
+		"for %v: %s", f.Waited.Round(time.Second), f.For)
+}
