@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/volley-engine/volley/mllib/als"
+	"github.com/volley-engine/volley/mllib/graph"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/mllib/kmeans"
@@ -213,4 +214,36 @@ func BuildALS(g *rdd.Graph, c ALSConfig) ALSPlan { return als.Build(g, c) }
 // TrainALS sweeps over users and items by turns and returns the model.
 func TrainALS(ctx context.Context, s *rdd.Session, c ALSConfig, p ALSPlan) (*Factored, error) {
 	return als.Train(ctx, s, c, p)
+}
+
+// Graphs, given by their edges.
+type (
+	// Edges are files with an edge a line.
+	Edges = graph.Edges
+	// PageRankConfig configures PageRank.
+	PageRankConfig = graph.Config
+	// PageRankPlan is the plan of PageRank.
+	PageRankPlan = graph.PageRankPlan
+	// Ranks are the ranks of nodes.
+	Ranks = graph.Ranks
+	// ComponentsPlan is the plan of Components.
+	ComponentsPlan = graph.ComponentsPlan
+	// Components are the connected components of a graph.
+	Components = graph.Components
+)
+
+// BuildPageRank declares the plan of PageRank.
+func BuildPageRank(g *rdd.Graph, c PageRankConfig) *PageRankPlan { return graph.BuildPageRank(g, c) }
+
+// RankNodes computes PageRank.
+func RankNodes(ctx context.Context, s *rdd.Session, c PageRankConfig, p *PageRankPlan) (*Ranks, error) {
+	return graph.RankNodes(ctx, s, c, p)
+}
+
+// BuildComponents declares the plan of Components.
+func BuildComponents(g *rdd.Graph, c Edges) *ComponentsPlan { return graph.BuildComponents(g, c) }
+
+// FindComponents computes the connected components of a graph.
+func FindComponents(ctx context.Context, s *rdd.Session, c Edges, p *ComponentsPlan) (*Components, error) {
+	return graph.FindComponents(ctx, s, c, p)
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/volley-engine/volley/tables/consistency"
 )
 
-// oneSeat returns the access of the only worker to a table.
-func oneSeat(b *testing.B, t *Table[float64]) *seat[float64] {
+// only returns the access of the only worker to a table.
+func only(b *testing.B, t *Table[float64]) *Access[float64] {
 	b.Helper()
 	r := newRun(1, 1, 0, 1<<30, 1<<30)
 	of := newTableRun(r, 0, t)
 	of.start()
-	return of.seat(r.workers[0]).(*seat[float64])
+	return of.access(r.workers[0]).(*Access[float64])
 }
 
 func benchTable(m Model) *Table[float64] {
@@ -22,34 +22,34 @@ func benchTable(m Model) *Table[float64] {
 
 // BenchmarkRow reads rows that are in the worker's cache.
 func BenchmarkRow(b *testing.B) {
-	s := oneSeat(b, benchTable(SSP(2)))
+	s := only(b, benchTable(SSP(2)))
 	for row := range 4096 {
-		s.row(row)
+		s.Row(row)
 	}
 	sum := 0.0
 	for i := 0; b.Loop(); i++ {
-		sum += s.row(i & 4095).Values[0]
+		sum += s.Row(i & 4095).Values[0]
 	}
 }
 
 // BenchmarkInc adds to cells of rows that are in the worker's cache.
 func BenchmarkInc(b *testing.B) {
-	s := oneSeat(b, benchTable(SSP(2)))
+	s := only(b, benchTable(SSP(2)))
 	for row := range 4096 {
-		s.row(row)
+		s.Row(row)
 	}
 	for i := 0; b.Loop(); i++ {
-		s.inc(i&4095, i&15, 1)
+		s.Inc(i&4095, i&15, 1)
 	}
 }
 
 // BenchmarkFresh is the consistency check alone.
 func BenchmarkFresh(b *testing.B) {
-	s := oneSeat(b, benchTable(SSP(2)))
-	s.row(7)
+	s := only(b, benchTable(SSP(2)))
+	s.Row(7)
 	n := 0
 	for b.Loop() {
-		if s.Fresh(7) != nil {
+		if s.seat.Fresh(7) != nil {
 			n++
 		}
 	}

@@ -15,7 +15,8 @@ import (
 type Tick struct {
 	// Clock is how many clocks all workers have finished.
 	Clock int
-	// Busy is how long workers have worked so far, all together, and Waited how long they have waited for others.
+	// Busy is how long slots have worked so far, all together, and Waited how long they have waited, as no worker of
+	// theirs might go on.
 	Busy, Waited time.Duration
 	run          *run
 	of           *moment
@@ -28,9 +29,9 @@ func (t *Tick) Report(name string, value float64) { t.turn.Report(name, value) }
 // Stop makes this tick the last.
 func (t *Tick) Stop() { t.turn.Stop() }
 
-// Clocks runs the workers for a number of clocks, and yields a tick after each `every` of them and after the last. A
+// Clocks runs the workers under a parameter for a number of clocks, and yields a tick after each `every` of them and after the last. A
 // job that is resumed goes on from the last tick that was committed. Workers are stopped where the loop is left.
-func (w Work[D, S]) Clocks(ctx context.Context, s *rdd.Session, clocks, every int) iter.Seq2[*Tick, error] {
+func (w Work[P, D, S]) Clocks(ctx context.Context, s *rdd.Session, param P, clocks, every int) iter.Seq2[*Tick, error] {
 	return func(yield func(*Tick, error) bool) {
 		if clocks < 1 || every < 1 {
 			yield(nil, fault.Newf(fault.Usage, "run", "workers", "%d clocks, reported after each %d", clocks, every))
@@ -51,7 +52,7 @@ func (w Work[D, S]) Clocks(ctx context.Context, s *rdd.Session, clocks, every in
 		}()
 		for turn := range rdd.Iterations(ctx, s, &at, (clocks+every-1)/every) {
 			if r == nil {
-				if r, err = w.begin(data, &at, clocks, every); err != nil {
+				if r, err = w.begin(data, param, &at, clocks, every); err != nil {
 					yield(nil, err)
 					return
 				}
@@ -77,9 +78,12 @@ func (w Work[D, S]) Clocks(ctx context.Context, s *rdd.Session, clocks, every in
 }
 
 // begin begins a run where a checkpoint has left it.
-func (w Work[D, S]) begin(data *rdd.Resident[D], at *progress, clocks, every int) (*run, error) {
+func (w Work[P, D, S]) begin(data *rdd.Resident[D], param P, at *progress, clocks, every int) (*run, error) {
 	r := newRun(data.Splits(), data.Executors, at.Clock, clocks, every)
 	for i, t := range w.tables {
+		if err := t.check(); err != nil {
+			return nil, err
+		}
 		r.index[t] = i
 		r.tables = append(r.tables, t.begin(r, i))
 	}
@@ -95,7 +99,7 @@ func (w Work[D, S]) begin(data *rdd.Resident[D], at *progress, clocks, every int
 		}
 	}
 	r.work = func(x *worker) ([]byte, error) {
-		c := &Clock[D, S]{State: &states[x.id], run: r, w: x, rows: data.Rows}
+		c := &Clock[P, D, S]{State: &states[x.id], Param: param, run: r, w: x, rows: data.Rows}
 		if err := errors.Join(w.do(c), c.err); err != nil || !r.reports(x.clock+1) {
 			return nil, err
 		}
@@ -108,13 +112,11 @@ func (w Work[D, S]) begin(data *rdd.Resident[D], at *progress, clocks, every int
 	return r, nil
 }
 
-// spent returns how long workers have worked and waited.
+// spent returns how long slots have worked and waited.
 func (r *run) spent() (busy, waited time.Duration) {
 	for _, x := range r.executors {
 		x.mu.Lock()
-		for _, w := range x.workers {
-			busy, waited = busy+w.busy, waited+w.waited
-		}
+		busy, waited = busy+x.busy, waited+x.waited
 		x.mu.Unlock()
 	}
 	return busy, waited

@@ -46,6 +46,8 @@ type executor struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	workers []*worker
+	busy    time.Duration // of slots
+	waited  time.Duration // for workers that may begin, or within their clocks
 }
 
 // worker is one of a fixed set: it has the rows of a split.
@@ -55,11 +57,9 @@ type worker struct {
 	clock    int // that it is in, or begins next
 	running  bool
 	woken    chan struct{}
-	seats    []any // by table
-	busy     time.Duration
-	waited   time.Duration
-	paused   time.Duration // of the clock that it is in: the goroutine's that runs it
-	idle     time.Time     // since when it might have begun its clock
+	access   []any         // by table
+	notes    any           // the program's
+	paused   time.Duration // within the clock that it is in: the goroutine's that runs it
 }
 
 // errHalted says that the run has ended within a clock.
@@ -78,8 +78,7 @@ func newRun(splits, executors, first, last, every int) *run {
 	}
 	for k := range splits {
 		x := r.executors[k%len(r.executors)]
-		w := &worker{id: consistency.Worker(k), executor: x, clock: first, woken: make(chan struct{}, 1),
-			idle: r.began}
+		w := &worker{id: consistency.Worker(k), executor: x, clock: first, woken: make(chan struct{}, 1)}
 		x.workers, r.workers = append(x.workers, w), append(r.workers, w)
 	}
 	r.horizon.Store(int64(first + ahead*every))
@@ -95,7 +94,7 @@ func (r *run) now() time.Duration { return time.Since(r.began) }
 func (r *run) start(slots int) {
 	for _, w := range r.workers {
 		for _, t := range r.tables {
-			w.seats = append(w.seats, t.seat(w))
+			w.access = append(w.access, t.access(w))
 		}
 	}
 	for _, x := range r.executors {
@@ -135,8 +134,8 @@ func (r *run) slot(x *executor) {
 			r.fail(err)
 		}
 		x.mu.Lock()
-		w.running, w.idle = false, time.Now()
-		w.waited, w.busy, w.paused = w.waited+w.paused, w.busy+w.idle.Sub(began)-w.paused, 0
+		w.running = false
+		x.waited, x.busy, w.paused = x.waited+w.paused, x.busy+time.Since(began)-w.paused, 0
 		if err == nil {
 			w.clock++
 		}
@@ -167,10 +166,11 @@ func (r *run) next(x *executor) *worker {
 			return nil
 		case best != nil:
 			best.running = true
-			best.waited += time.Since(best.idle)
 			return best
 		}
+		began := time.Now()
 		x.changed.Wait()
+		x.waited += time.Since(began)
 	}
 }
 

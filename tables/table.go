@@ -49,7 +49,7 @@ func Sparse(rows, columns int) Shape { return Shape{rows, columns, true} }
 
 // Check refuses what is no shape.
 func (s Shape) Check() error {
-	if s.Rows < 1 || s.Columns < 1 || s.Columns > math.MaxInt32 {
+	if s.Rows < 0 || s.Columns < 0 || s.Columns > math.MaxInt32 {
 		return fault.Newf(fault.Usage, "make", "a table", "%d rows of %d columns are no table", s.Rows, s.Columns)
 	}
 	return nil
@@ -62,7 +62,8 @@ type Table[T Number] struct {
 	model Model
 }
 
-// New declares a table. Workers name the tables that they use.
+// New declares a table. Workers name the tables that they use. A table of which the plan does not know the size, as
+// that is the data's, has no rows or no columns before Reshape.
 func New[T Number](g *rdd.Graph, name string, shape Shape, model Model) *Table[T] {
 	t := &Table[T]{name: name, shape: shape, model: model}
 	var zero T
@@ -80,6 +81,17 @@ func New[T Number](g *rdd.Graph, name string, shape Shape, model Model) *Table[T
 	return t
 }
 
+// Reshape gives a table another size, before the clocks of a run.
+func (t *Table[T]) Reshape(rows, columns int) { t.shape.Rows, t.shape.Columns = rows, columns }
+
+func (t *Table[T]) check() error {
+	if t.shape.Rows < 1 || t.shape.Columns < 1 {
+		return fault.Newf(fault.UserCode, "run workers on", fmt.Sprintf("table %q", t.name),
+			"it has %d rows of %d columns", t.shape.Rows, t.shape.Columns).WithHint("Reshape it before Clocks")
+	}
+	return nil
+}
+
 // Shape returns the table's shape, and Model what its reads may miss.
 func (t *Table[T]) Shape() Shape { return t.shape }
 
@@ -87,19 +99,10 @@ func (t *Table[T]) Shape() Shape { return t.shape }
 func (t *Table[T]) Model() Model { return t.model }
 
 // Within is a worker's clock: what a table is read and added to within.
-type Within interface{ seatAt(t any) any }
+type Within interface{ accessTo(t any) any }
 
-// Row returns a row as the worker sees it, without a copy; it waits where the model has it.
-func (t *Table[T]) Row(c Within, row int) Row[T] { return c.seatAt(t).(*seat[T]).row(row) }
-
-// Inc adds to a cell; it waits where the model has it.
-func (t *Table[T]) Inc(c Within, row, column int, by T) { c.seatAt(t).(*seat[T]).inc(row, column, by) }
-
-// IncRow adds to a row, a cell of by to each.
-func (t *Table[T]) IncRow(c Within, row int, by []T) { c.seatAt(t).(*seat[T]).incRow(row, by) }
-
-// Prefetch asks for rows that the worker will read in this clock. Those of its last clock are asked for anyway.
-func (t *Table[T]) Prefetch(c Within, rows ...int) { c.seatAt(t).(*seat[T]).prefetch(rows) }
+// In returns the worker's access to the table within its clock. It is the same in all of its clocks.
+func (t *Table[T]) In(c Within) *Access[T] { return c.accessTo(t).(*Access[T]) }
 
 // At returns a row as it is after exactly the clocks of a tick. It is not to be changed.
 func (t *Table[T]) At(tick *Tick, row int) Row[T] {
@@ -114,6 +117,7 @@ func (t *Table[T]) At(tick *Tick, row int) Row[T] {
 
 // anyTable is a table of any type.
 type anyTable interface {
+	check() error
 	// begin makes its part of a run.
 	begin(r *run, index int) tableOf
 }

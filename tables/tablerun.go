@@ -9,7 +9,7 @@ import (
 
 // tableOf is a table's part of a run, whatever its type.
 type tableOf interface {
-	seat(w *worker) any
+	access(w *worker) any
 	mayBegin(w *worker) bool
 	finish(w *worker)
 	start()
@@ -98,9 +98,9 @@ func (of *tableRun[T]) start() {
 	}
 }
 
-func (of *tableRun[T]) seat(w *worker) any {
+func (of *tableRun[T]) access(w *worker) any {
 	c := of.clients[w.executor.id]
-	return &seat[T]{Seat: c.machine.Seat(w.id), of: of, client: c, worker: w}
+	return &Access[T]{seat: c.machine.Seat(w.id), of: of, client: c, worker: w}
 }
 
 func (of *tableRun[T]) mayBegin(w *worker) bool {

@@ -34,7 +34,7 @@ type args struct {
 type plan struct {
 	counts *tables.Table[int32]
 	sums   *tables.Table[float64]
-	work   tables.Work[int64, state]
+	work   tables.Work[int, int64, state]
 }
 
 // state is how often each row was seen.
@@ -46,34 +46,39 @@ func build(g *rdd.Graph, a args) plan {
 	if a.Sparse {
 		shape = tables.Sparse(rows, columns)
 	}
-	p := plan{counts: tables.New[int32](g, "counts", shape, a.Model), sums: tables.New[float64](g, "sums",
-		tables.Dense(rows, columns), a.Model)}
-	p.work = tables.Worker(data, func(c *tables.Clock[int64, state]) error { return p.clock(c, a) }, p.counts, p.sums)
+	p := plan{counts: tables.New[int32](g, "counts", shape, a.Model)}
+	p.sums = tables.New[float64](g, "sums", tables.Dense(rows, columns), a.Model)
+	do := func(c *tables.Clock[int, int64, state]) error { return p.clock(c, a) }
+	p.work = tables.Worker(data, do, p.counts, p.sums)
 	return p
 }
 
 // clock adds each record to a cell that depends on the clock, and what it reads to another.
-func (p plan) clock(c *tables.Clock[int64, state], a args) error {
+func (p plan) clock(c *tables.Clock[int, int64, state], a args) error {
+	if c.Param != 7 || c.Notes(func() any { return c.Worker() }) != c.Worker() {
+		return fmt.Errorf("parameter %d, notes %v", c.Param, c.Notes(func() any { return nil }))
+	}
 	if c.State.Seen == nil {
 		c.State.Seen = make([]int32, rows)
 	}
+	counts, sums := p.counts.In(c), p.sums.In(c)
 	for r := range c.Rows() {
 		if err := broken(a.Fail, c, p, r); err != nil {
 			return err
 		}
 		row, column := int(r*7+int64(c.Number())*11)%rows, int(r)%columns
-		before := p.counts.Row(c, row).At(column)
-		p.counts.Inc(c, row, column, 1)
-		if after := p.counts.Row(c, row).At(column); after != before+1 && a.Model.Exact() || after < before {
+		before := counts.Row(row).At(column)
+		counts.Inc(row, column, 1)
+		if after := counts.Row(row).At(column); after != before+1 && a.Model.Exact() || after < before {
 			return fmt.Errorf("of row %d, column %d, it reads %d, after its own update %d", row, column, before, after)
 		}
 		c.State.Seen[row]++
-		p.sums.Inc(c, (row+1)%rows, column, 1/float64(3+r)+p.sums.Row(c, row).At(column)/1e3)
+		sums.Inc((row+1)%rows, column, 1/float64(3+r)+sums.Row(row).At(column)/1e3)
 	}
 	return nil
 }
 
-func broken(how string, c *tables.Clock[int64, state], p plan, r int64) error {
+func broken(how string, c *tables.Clock[int, int64, state], p plan, r int64) error {
 	if r != 333 || c.Number() != 3 {
 		return nil
 	}
@@ -83,9 +88,9 @@ func broken(how string, c *tables.Clock[int64, state], p plan, r int64) error {
 	case "panic":
 		panic("it is a worse day")
 	case "row":
-		p.counts.Row(c, rows)
+		p.counts.In(c).Row(rows)
 	case "column":
-		p.counts.Inc(c, 0, columns, 1)
+		p.counts.In(c).Inc(0, columns, 1)
 	}
 	return nil
 }
@@ -117,7 +122,7 @@ func runWith(t *testing.T, a args, ticked func(*tables.Tick) error, change func(
 	}
 	_, err = volley.Run(context.Background(), cfg, "test", a, build,
 		func(ctx context.Context, s *rdd.Session, a args, p plan) (string, error) {
-			for tick, err := range p.work.Clocks(ctx, s, a.Clocks, a.Every) {
+			for tick, err := range p.work.Clocks(ctx, s, 7, a.Clocks, a.Every) {
 				if err != nil {
 					return "", err
 				}

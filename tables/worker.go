@@ -10,16 +10,17 @@ import (
 )
 
 // Work is workers on the splits of a pack, a worker a split, and what they do in a clock.
-type Work[D, S any] struct {
+type Work[P, D, S any] struct {
 	data   rdd.Packed[D]
-	do     func(c *Clock[D, S]) error
+	do     func(c *Clock[P, D, S]) error
 	tables []anyTable
 }
 
 // Worker declares workers on the splits of a pack. In each clock a worker calls do, which may read and add to the
 // tables that are named. What it hands from one clock to the next is in Clock.State, which begins as a zero S, and must
-// be a type that Encode takes; it may not depend on anything but the rows, the state and the tables.
-func Worker[D, S any](data rdd.Packed[D], do func(c *Clock[D, S]) error, used ...anyTable) Work[D, S] {
+// be a type that Encode takes. What it does may depend on nothing but the parameter of Clocks, the rows, the state and
+// the tables.
+func Worker[P, D, S any](data rdd.Packed[D], do func(c *Clock[P, D, S]) error, used ...anyTable) Work[P, D, S] {
 	var mistakes []error
 	if len(used) == 0 {
 		mistakes = append(mistakes, fault.Newf(fault.UserCode, "declare", "workers", "they use no table"))
@@ -28,13 +29,15 @@ func Worker[D, S any](data rdd.Packed[D], do func(c *Clock[D, S]) error, used ..
 		mistakes = append(mistakes, fault.New(fault.UserCode, "encode", "the state of workers", err))
 	}
 	rdd.Declare(data.Of(), "workers", fmt.Sprint(len(used), " tables, state ", reflect.TypeFor[S]()), mistakes...)
-	return Work[D, S]{data: data, do: do, tables: used}
+	return Work[P, D, S]{data: data, do: do, tables: used}
 }
 
 // Clock is a worker's clock: its rows, and its state.
-type Clock[D, S any] struct {
+type Clock[P, D, S any] struct {
 	// State is the worker's own, from clock to clock.
 	State *S
+	// Param is the parameter of the run, which all workers share; it is not to be changed.
+	Param P
 	run   *run
 	w     *worker
 	rows  func(split int) iter.Seq2[D, error]
@@ -42,16 +45,25 @@ type Clock[D, S any] struct {
 }
 
 // Worker returns the worker's number, from 0 on, which is that of its split.
-func (c *Clock[D, S]) Worker() int { return int(c.w.id) }
+func (c *Clock[P, D, S]) Worker() int { return int(c.w.id) }
 
 // Workers returns how many workers there are.
-func (c *Clock[D, S]) Workers() int { return len(c.run.workers) }
+func (c *Clock[P, D, S]) Workers() int { return len(c.run.workers) }
 
 // Number returns how many clocks the worker has finished.
-func (c *Clock[D, S]) Number() int { return c.w.clock }
+func (c *Clock[P, D, S]) Number() int { return c.w.clock }
+
+// Notes returns what make has made, in this clock or an earlier one, of what a worker needs from clock to clock and can
+// make again: it is no part of checkpoints. Make may be called again at any time.
+func (c *Clock[P, D, S]) Notes(make func() any) any {
+	if c.w.notes == nil {
+		c.w.notes = make()
+	}
+	return c.w.notes
+}
 
 // Rows yields the rows of the worker's split, in the same order each time.
-func (c *Clock[D, S]) Rows() iter.Seq[D] {
+func (c *Clock[P, D, S]) Rows() iter.Seq[D] {
 	return func(yield func(D) bool) {
 		for row, err := range c.rows(int(c.w.id)) {
 			if c.run.over() {
@@ -68,10 +80,10 @@ func (c *Clock[D, S]) Rows() iter.Seq[D] {
 	}
 }
 
-// seatAt returns the worker's access to a table.
-func (c *Clock[D, S]) seatAt(t any) any {
+// accessTo returns the worker's access to a table.
+func (c *Clock[P, D, S]) accessTo(t any) any {
 	if i, ok := c.run.index[t]; ok {
-		return c.w.seats[i]
+		return c.w.access[i]
 	}
 	panic("the workers' declaration does not name this table")
 }

@@ -32,7 +32,7 @@ type law struct {
 	make              func(f *lawFlags) synth.Law
 }
 
-var tables, allFormats = []string{"csv", "parquet", "arrow"}, []string{"libsvm", "csv", "parquet", "arrow"}
+var tableFormats, allFormats = []string{"csv", "parquet", "arrow"}, []string{"libsvm", "csv", "parquet", "arrow"}
 
 func (f *lawFlags) size(fs *pflag.FlagSet, features int) {
 	fs.Int64Var(&f.rows, "rows", 100_000, "rows")
@@ -102,7 +102,7 @@ i lies about centre i mod k, by standard normal numbers of Random(42+i).`, allFo
 	{"als", "Ratings that are cells of a product of normal factors",
 		`Cells of A·B have variance 1; --rows of them, no two the same, are chosen by a
 permutation of all users·items cell numbers, and the product is never made as a
-whole. Users and items count from 1.`, tables,
+whole. Users and items count from 1.`, tableFormats,
 		func(f *lawFlags, fs *pflag.FlagSet) {
 			fs.Int64Var(&f.rows, "rows", 100_000, "ratings")
 			fs.Int64Var(&f.users, "users", 3000, "users")

@@ -6,20 +6,20 @@ import (
 	"github.com/volley-engine/volley/tables/consistency"
 )
 
-// seat is a worker's access to a table: its own cache and log, and the client of its process.
-type seat[T Number] struct {
-	*consistency.Seat[Row[T]]
+// Access is a worker's access to a table. It is the worker's goroutine's alone.
+type Access[T Number] struct {
+	seat   *consistency.Seat[Row[T]]
 	of     *tableRun[T]
 	client *clientRun[T]
 	worker *worker
 }
 
-// row returns a row that the worker may read, once it is there.
-func (s *seat[T]) row(row int) Row[T] {
-	if s.Due() {
+// Row returns a row as the worker sees it, without a copy; it waits where the model has it.
+func (s *Access[T]) Row(row int) Row[T] {
+	if s.seat.Due() {
 		s.flush()
 	}
-	if e := s.Fresh(consistency.Row(row)); e != nil {
+	if e := s.seat.Fresh(consistency.Row(row)); e != nil {
 		return e.Value
 	}
 	s.within(row)
@@ -29,7 +29,7 @@ func (s *seat[T]) row(row int) Row[T] {
 		s.client.mu.Unlock()
 		s.of.carryOut(s.client, out)
 		if ok && v.Values == nil && !s.of.table.shape.Sparse {
-			e := s.Fresh(consistency.Row(row)) // no worker has added to it
+			e := s.seat.Fresh(consistency.Row(row)) // no worker has added to it
 			e.Value.Values = s.of.blank
 			return e.Value
 		} else if ok {
@@ -40,20 +40,20 @@ func (s *seat[T]) row(row int) Row[T] {
 }
 
 // within stops a program that names a row that is not there.
-func (s *seat[T]) within(row int) {
+func (s *Access[T]) within(row int) {
 	if row < 0 || row >= s.of.table.shape.Rows {
 		panic(fmt.Sprintf("table %q has no row %d: its rows are 0 to %d", s.of.table.name, row,
 			s.of.table.shape.Rows-1))
 	}
 }
 
-// inc adds to a cell.
-func (s *seat[T]) inc(row, column int, by T) {
+// Inc adds to a cell; it waits where the model has it.
+func (s *Access[T]) Inc(row, column int, by T) {
 	if s.of.o.Bound > 0 {
 		s.bounded(row, Row[T]{[]int32{int32(column)}, []T{by}})
 		return
 	}
-	if s.Due() {
+	if s.seat.Due() {
 		s.flush()
 	}
 	e := s.touch(row)
@@ -74,8 +74,8 @@ func (s *seat[T]) inc(row, column int, by T) {
 }
 
 // touch returns the entry of a row, with room for what is added.
-func (s *seat[T]) touch(row int) *consistency.Entry[Row[T]] {
-	e := s.Touch(consistency.Row(row))
+func (s *Access[T]) touch(row int) *consistency.Entry[Row[T]] {
+	e := s.seat.Touch(consistency.Row(row))
 	if e.Delta.Values == nil {
 		if s.within(row); !s.of.table.shape.Sparse {
 			e.Delta.Values = s.of.sums.zero()
@@ -84,8 +84,8 @@ func (s *seat[T]) touch(row int) *consistency.Entry[Row[T]] {
 	return e
 }
 
-// incRow adds to all cells of a row.
-func (s *seat[T]) incRow(row int, by []T) {
+// IncRow adds to a row, a number of by to each of its cells.
+func (s *Access[T]) IncRow(row int, by []T) {
 	if len(by) != s.of.table.shape.Columns {
 		panic(fmt.Sprintf("table %q has %d columns, and %d numbers are added", s.of.table.name,
 			s.of.table.shape.Columns, len(by)))
@@ -93,12 +93,12 @@ func (s *seat[T]) incRow(row int, by []T) {
 	if s.of.o.Bound > 0 || s.of.table.shape.Sparse {
 		for c, x := range by {
 			if x != 0 {
-				s.inc(row, c, x)
+				s.Inc(row, c, x)
 			}
 		}
 		return
 	}
-	if s.Due() {
+	if s.seat.Due() {
 		s.flush()
 	}
 	e := s.touch(row)
@@ -116,11 +116,11 @@ func addTo[T Number](to, by []T) {
 }
 
 // bounded adds to a row once the value bound allows it.
-func (s *seat[T]) bounded(row int, delta Row[T]) {
+func (s *Access[T]) bounded(row int, delta Row[T]) {
 	if s.within(row); int(delta.Columns[0]) >= s.of.table.shape.Columns {
 		panic(fmt.Sprintf("table %q has no column %d", s.of.table.name, delta.Columns[0]))
 	}
-	if s.Due() {
+	if s.seat.Due() {
 		s.flush()
 	}
 	for {
@@ -135,14 +135,15 @@ func (s *seat[T]) bounded(row int, delta Row[T]) {
 }
 
 // flush sends what bandwidth allows.
-func (s *seat[T]) flush() {
+func (s *Access[T]) flush() {
 	s.client.mu.Lock()
 	out := s.client.machine.Flush(s.worker.id, s.of.run.now())
 	s.client.mu.Unlock()
 	s.of.carryOut(s.client, out)
 }
 
-func (s *seat[T]) prefetch(rows []int) {
+// Prefetch asks for rows that the worker will read in this clock. Those of its last clock are asked for anyway.
+func (s *Access[T]) Prefetch(rows ...int) {
 	all := make([]consistency.Row, len(rows))
 	for i, r := range rows {
 		s.within(r)

@@ -1,0 +1,286 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage/objects"
+)
+
+// graphFlags are the flags of jobs on graphs.
+type graphFlags struct {
+	engine      volley.EngineFlags
+	bounded     boundedFlags
+	edges       mllib.Edges
+	out, config string
+	checkpoints string
+	every       int
+	overwrite   bool
+	resume      bool
+	json        bool
+	converge    bool
+	personal    []int64
+	damping     float64
+	tol         float64
+	most        int
+}
+
+// place are the flags of the engine that say where a job runs, and not how its steps end.
+var place = []string{"executors", "slots", "memory", "data-dir", "disk", "max-wait", "task-timeout", "event-log",
+	"log-level"}
+
+func (f *graphFlags) register(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&f.edges.Data, "data", nil,
+		"files of edges, one a line: two whole numbers with blanks, a tab or a comma between them; # and % begin "+
+			"comments: paths, globs, directories, or names of objects")
+	fs.BoolVar(&f.edges.Undirected, "undirected", false, "each edge leads both ways")
+	fs.IntVar(&f.edges.Splits, "splits", 8, "number of splits")
+	fs.Uint64Var(&f.edges.Seed, "seed", 1, "seed of the order of nodes in splits")
+	fs.StringVar(&f.out, "out", "",
+		"file for the table of nodes, Parquet where it ends in .parquet and else CSV; - is stdout")
+	fs.BoolVar(&f.overwrite, "overwrite", false, "replace the file if it exists")
+	fs.BoolVar(&f.json, "json", false, "print one JSON object with the result on stdout")
+	fs.StringVar(&f.config, "config", "", "YAML file with values for flags")
+	all := pflag.NewFlagSet("engine", pflag.ContinueOnError)
+	f.engine.Register(all)
+	for _, name := range place {
+		fs.AddFlag(all.Lookup(name))
+	}
+}
+
+// ready reads and checks the flags that all jobs on graphs have.
+func (f *graphFlags) ready(c *cobra.Command) (cfg volley.Config, err error) {
+	if err = fillFlags(c); err != nil {
+		return cfg, err
+	}
+	switch {
+	case len(f.edges.Data) == 0:
+		return cfg, usage(c, "data", "it is missing: say which edges")
+	case f.out == "-" && f.json:
+		return cfg, usage(c, "json", "stdout is where --out - goes")
+	case f.resume && f.checkpoints == "":
+		return cfg, usage(c, "resume", "it needs --checkpoint-dir")
+	}
+	if err = volley.Within("splits", float64(f.edges.Splits), 1, 1e6, false); err != nil {
+		return cfg, err
+	}
+	if err = notAnInput(c, "out", f.out, f.edges.Data); err != nil {
+		return cfg, err
+	}
+	if dir := filepath.Dir(localPath(f.out)); f.out != "" && f.out != "-" && !objects.Is(f.out) {
+		if _, failed := os.Stat(dir); failed != nil {
+			return cfg, usage(c, "out", "there is no directory %s", dir)
+		}
+	}
+	if _, failed := os.Stat(f.out); failed == nil && !f.overwrite && f.out != "-" {
+		return cfg, usage(c, "out", "%s exists", f.out).(*fault.Error).WithHint("--overwrite replaces it")
+	}
+	f.edges.Data = absolute(f.edges.Data)
+	cfg, err = f.engine.Config()
+	cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = f.checkpoints, f.every, f.resume
+	return cfg, err
+}
+
+// graphResult is the JSON object of a job on a graph.
+type graphResult struct {
+	Job          string   `json:"job"`
+	Sync         string   `json:"sync,omitempty"`
+	Nodes        int      `json:"nodes"`
+	Edges        int64    `json:"edges"`
+	Duplicates   int64    `json:"duplicate_edges"`
+	Dangling     int      `json:"dangling,omitempty"`
+	Iterations   int      `json:"iterations,omitempty"`
+	StoppedBy    string   `json:"stopped_by,omitempty"`
+	Change       *float64 `json:"change,omitempty"`
+	Bound        *float64 `json:"error_bound,omitempty"`
+	Converged    *bool    `json:"converged,omitempty"`
+	Components   int      `json:"components,omitempty"`
+	Largest      int      `json:"largest_component,omitempty"`
+	Seconds      float64  `json:"seconds"`
+	LoadSeconds  float64  `json:"load_seconds"`
+	TrainSeconds float64  `json:"train_seconds"`
+	Waited       float64  `json:"waited_share,omitempty"`
+	Executors    int      `json:"executors"`
+	Out          string   `json:"out"`
+}
+
+func runPageRankCommand() *cobra.Command {
+	f := &graphFlags{}
+	c := &cobra.Command{
+		Use:   "pagerank --data URI…",
+		Short: "Rank the nodes of a graph by PageRank",
+		Long: `Computes the share of time that a walker spends at each node who follows an edge,
+all alike, with the probability --damping, and else begins anew at any node; at a
+node that no edge leaves it always begins anew. Edges count once, however often
+they are given. Ranks sum to 1. Rounds end where one changes all ranks together by
+no more than --tol; error_bound says how far they may be, together, from those
+that no round would change.`,
+		Example: "  volley run pagerank --data edges.txt --damping 0.85 --tol 1e-10 --out ranks.parquet\n" +
+			"  volley run pagerank --data edges.txt --personalize 17,42 --out ranks.csv",
+		Args: exactArgs(0, "no arguments beside flags"),
+		RunE: func(c *cobra.Command, _ []string) error { return f.runPageRank(c) },
+	}
+	fs := c.Flags()
+	f.register(fs)
+	f.bounded.register(fs)
+	fs.Float64Var(&f.damping, "damping", 0.85, "probability to follow an edge, in [0, 1)")
+	fs.Float64Var(&f.tol, "tol", 1e-10, "stop when a round changes all ranks together by at most this; 0 never")
+	fs.IntVar(&f.most, "max-iterations", 500, "most rounds")
+	fs.Int64SliceVar(&f.personal, "personalize", nil, "nodes at which walks begin, as 17,42 (default: all)")
+	fs.StringVar(&f.checkpoints, "checkpoint-dir", "", "directory for checkpoints, or the name of one in a store")
+	fs.IntVar(&f.every, "checkpoint-every", 10, "rounds between checkpoints")
+	fs.BoolVar(&f.resume, "resume", false, "go on from the newest whole checkpoint, with the options of before")
+	fs.BoolVar(&f.converge, "must-converge", false, "exit with 3 where the result has not converged; it is saved and "+
+		"printed all the same")
+	return c
+}
+
+func (f *graphFlags) runPageRank(c *cobra.Command) error {
+	cfg, err := f.ready(c)
+	if err != nil {
+		return err
+	}
+	job := mllib.PageRankConfig{Edges: f.edges, Damping: f.damping, Tol: f.tol, MaxIterations: f.most,
+		Personal: f.personal}
+	if job.Model, err = f.bounded.model(c); err != nil {
+		return err
+	}
+	if err := job.Check(); err != nil {
+		return err
+	}
+	t, err := f.run(c, cfg, func(ctx context.Context, cfg volley.Config) (t *graphTable, o *volley.Outcome, err error) {
+		o, err = volley.Run(ctx, cfg, "pagerank", job, mllib.BuildPageRank,
+			func(ctx context.Context, s *rdd.Session, job mllib.PageRankConfig, p *mllib.PageRankPlan) (string, error) {
+				r, err := mllib.RankNodes(ctx, s, job, p)
+				if err != nil {
+					return "", err
+				}
+				t = rankTable(r, &job)
+				return r.StoppedBy, nil
+			})
+		return t, o, err
+	})
+	if err == nil && f.converge && !*t.Converged {
+		return errNotConverged
+	}
+	return err
+}
+
+// rankTable returns what PageRank has come to.
+func rankTable(r *mllib.Ranks, job *mllib.PageRankConfig) *graphTable {
+	return &graphTable{names: []string{"node", "rank"}, columns: []any{r.Nodes, r.Ranks},
+		text: fmt.Sprintf("%d nodes and %d edges after %d rounds; the last changed all by %.3g, which are within %.3g",
+			len(r.Nodes), r.Edges, r.Iterations, r.Change, r.Bound),
+		graphResult: graphResult{Job: "pagerank", Sync: job.Model.String(), Nodes: len(r.Nodes), Edges: r.Edges,
+			Duplicates: r.Lines - r.Edges, Dangling: r.Dangling, Iterations: r.Iterations, StoppedBy: r.StoppedBy,
+			Change: &r.Change, Bound: &r.Bound, Converged: &r.Converged, Waited: r.Waited}}
+}
+
+func runComponentsCommand() *cobra.Command {
+	f := &graphFlags{}
+	c := &cobra.Command{
+		Use:   "components --data URI…",
+		Short: "Find the connected components of a graph",
+		Long: `Finds which nodes are connected, whichever way the edges lead: each node's
+component is known by its least node.`,
+		Example: "  volley run components --data edges.txt --out components.parquet",
+		Args:    exactArgs(0, "no arguments beside flags"),
+		RunE:    func(c *cobra.Command, _ []string) error { return f.runComponents(c) },
+	}
+	f.register(c.Flags())
+	return c
+}
+
+func (f *graphFlags) runComponents(c *cobra.Command) error {
+	cfg, err := f.ready(c)
+	if err != nil {
+		return err
+	}
+	_, err = f.run(c, cfg, func(ctx context.Context, cfg volley.Config) (t *graphTable, o *volley.Outcome, err error) {
+		o, err = volley.Run(ctx, cfg, "components", f.edges, mllib.BuildComponents,
+			func(ctx context.Context, s *rdd.Session, e mllib.Edges, p *mllib.ComponentsPlan) (string, error) {
+				r, err := mllib.FindComponents(ctx, s, e, p)
+				if err == nil {
+					t = componentTable(r)
+				}
+				return "done", err
+			})
+		return t, o, err
+	})
+	return err
+}
+
+// componentTable returns what components has come to.
+func componentTable(r *mllib.Components) *graphTable {
+	return &graphTable{names: []string{"node", "component"}, columns: []any{r.Nodes, r.Component},
+		text: fmt.Sprintf("%d components of %d nodes; the largest has %d", r.Count, len(r.Nodes), r.Largest),
+		graphResult: graphResult{Job: "components", Nodes: len(r.Nodes), Edges: r.Edges,
+			Duplicates: r.Lines - r.Edges, Components: r.Count, Largest: r.Largest}}
+}
+
+// graphTable is what a job on a graph has come to: the table of its nodes, and a line about it.
+type graphTable struct {
+	graphResult
+	text    string
+	names   []string
+	columns []any
+}
+
+// run runs a job on a graph, writes its table and says what it has come to.
+func (f *graphFlags) run(c *cobra.Command, cfg volley.Config, do func(context.Context, volley.Config) (*graphTable,
+	*volley.Outcome, error)) (*graphTable, error) {
+	screen, began := newScreen(f.json), time.Now()
+	cfg.Progress, cfg.Observer = screen.progress, screen.step
+	t, out, err := do(c.Context(), cfg)
+	screen.done()
+	if err != nil && c.Context().Err() != nil {
+		return nil, errInterrupted
+	}
+	if err == nil && f.out != "" {
+		err = toFile(f.out, func(w io.Writer) error { return writeTable(w, f.out, t.names, t.columns) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.Seconds, t.LoadSeconds, t.Executors, t.Out = time.Since(began).Seconds(), out.Load.Seconds(), out.Executors, f.out
+	t.TrainSeconds = math.Max(0, t.Seconds-t.LoadSeconds)
+	if f.json {
+		return t, printJSON(t.graphResult)
+	}
+	_, err = fmt.Fprintf(os.Stderr, "%s: %s; %.3g s, of which loading %.3g s\n", t.Job, t.text, t.Seconds,
+		t.LoadSeconds)
+	return t, err
+}
+
+// writeTable writes columns of numbers, as Parquet or CSV.
+func writeTable(w io.Writer, name string, names []string, columns []any) error {
+	if strings.HasSuffix(name, ".parquet") {
+		return writeParquet(w, names, columns)
+	}
+	to := bufio.NewWriter(w)
+	fmt.Fprintln(to, strings.Join(names, ","))
+	first := columns[0].([]int64)
+	for i, id := range first {
+		switch second := columns[1].(type) {
+		case []int64:
+			fmt.Fprintf(to, "%d,%d\n", id, second[i])
+		case []float64:
+			fmt.Fprintf(to, "%d,%v\n", id, second[i])
+		}
+	}
+	return to.Flush()
+}

@@ -1,0 +1,198 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/storage/input"
+)
+
+// Edges are files with an edge a line: two nodes, whole numbers with blanks, a tab or a comma between them; what
+// follows is not read. Empty lines, and those that begin with # or %, are left out.
+type Edges struct {
+	Data       []string
+	Undirected bool // each edge leads both ways
+	Splits     int
+	Seed       uint64
+}
+
+// mostNode is the greatest number of a node.
+const mostNode = 1 << 53
+
+// parse reads a line; false where it has no edge.
+func parse(line string) (e rdd.Entry, ok bool, err error) {
+	line = strings.TrimSpace(line)
+	if line == "" || line[0] == '#' || line[0] == '%' {
+		return e, false, nil
+	}
+	var ids [2]int64
+	rest := line
+	for i := range ids {
+		end := strings.IndexAny(rest, " \t,;")
+		word := rest
+		if end >= 0 {
+			word, rest = rest[:end], strings.TrimLeft(rest[end:], " \t,;")
+		} else {
+			rest = ""
+		}
+		if ids[i], err = strconv.ParseInt(word, 10, 64); err != nil || ids[i] > mostNode || ids[i] < -mostNode {
+			return e, false, badEdge(line, word, i)
+		}
+	}
+	return rdd.Entry{Row: ids[1], Col: ids[0], Value: 1}, true, nil
+}
+
+func badEdge(line, word string, i int) error {
+	if word == "" {
+		return fmt.Errorf("%q names one node, an edge has two", line)
+	}
+	return fmt.Errorf("%q is no number of a node (the %s of %q)", word, []string{"source", "target"}[i], line)
+}
+
+// read is an edge, or none.
+type read struct {
+	Edge rdd.Entry
+	Is   bool
+}
+
+// entries declares the edges, by target and source.
+func (d Edges) entries(g *rdd.Graph) rdd.Dataset[rdd.Entry] {
+	lines := rdd.MapErr(rdd.TextFile(g, d.Data...), func(line string) (read, error) {
+		e, is, err := parse(line)
+		return read{e, is}, err
+	})
+	return rdd.FlatMapAppend(lines, func(out []rdd.Entry, r read) []rdd.Entry {
+		if r.Is {
+			out = append(out, r.Edge)
+		}
+		if r.Is && d.Undirected {
+			out = append(out, rdd.Entry{Row: r.Edge.Col, Col: r.Edge.Row, Value: 1})
+		}
+		return out
+	})
+}
+
+// packed lays the edges out by target and by source.
+func (d Edges) packed(g *rdd.Graph) (in, out rdd.Packed[rdd.Point]) {
+	return rdd.PackEntries(d.entries(g), rdd.Splits(d.Splits), rdd.Seed(d.Seed))
+}
+
+// Located returns an error about a line with its file and number, where reading all of them again finds it.
+func (d Edges) Located(ctx context.Context, err error) error {
+	if fault.KindOf(err) != fault.UserCode {
+		return err
+	}
+	src, failed := input.Open(ctx, input.Options{Format: input.Text}, d.Data...)
+	for part, at := 0, (place{}); failed == nil && part < src.Len(); part++ {
+		if file := src.Parts[part].File.Path; file != at.file {
+			at = place{file, 0}
+		}
+		failed = src.Lines(ctx, part, func(line []byte) error {
+			at.line++
+			if _, _, err := parse(string(line)); err != nil {
+				return fault.New(fault.BadInput, "read", fmt.Sprintf("line %d of %s", at.line, at.file), err)
+			}
+			return nil
+		})
+	}
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+type place struct {
+	file string
+	line int
+}
+
+// ends are the nodes of a side of the edges, in the order of a pack's rows, with how many others each has edges to.
+type ends struct {
+	IDs    []float64
+	Others []int64
+	Edges  int64 // of which some may be the same
+}
+
+func addEnds(e ends, _ int, b *rdd.Batch) ends {
+	for _, r := range b.Rows {
+		all := b.Indices[b.Offsets[r]:b.Offsets[r+1]]
+		e.IDs = append(e.IDs, b.Labels[r])
+		e.Others = append(e.Others, int64(distinct(all)))
+		e.Edges += int64(len(all))
+	}
+	return e
+}
+
+// distinct returns how many numbers of an ascending list there are.
+func distinct(list []int32) (n int) {
+	for i, x := range list {
+		if i == 0 || x != list[i-1] {
+			n++
+		}
+	}
+	return n
+}
+
+// nodes are the nodes of a graph in order, and what is known of each.
+type nodes struct {
+	IDs    []int64
+	Out    []int32 // edges that leave it
+	Into   []bool  // whether some lead to it
+	Source []int32 // by place among the nodes that edges leave: its place among all
+	Edges  int64   // of one kind once
+	Lines  int64
+}
+
+// at returns the place of a node.
+func (n *nodes) at(id int64) int32 {
+	i, _ := slices.BinarySearch(n.IDs, id)
+	return int32(i)
+}
+
+var errNoEdges = errors.New("there are no edges")
+
+// nodesOf finds the nodes of both sides.
+func nodesOf(targets, sources []ends) (*nodes, error) {
+	n := &nodes{}
+	var from []int64
+	for _, e := range targets {
+		for _, id := range e.IDs {
+			n.IDs = append(n.IDs, int64(id))
+		}
+	}
+	for _, e := range sources {
+		n.Lines += e.Edges
+		for _, id := range e.IDs {
+			from = append(from, int64(id))
+		}
+	}
+	if len(from) == 0 {
+		return nil, fault.New(fault.BadInput, "read", "a graph", errNoEdges)
+	}
+	n.IDs = append(n.IDs, from...)
+	slices.Sort(n.IDs)
+	n.IDs = slices.Compact(n.IDs)
+	n.Out, n.Into = make([]int32, len(n.IDs)), make([]bool, len(n.IDs))
+	for _, e := range targets {
+		for _, id := range e.IDs {
+			n.Into[n.at(int64(id))] = true
+		}
+	}
+	for _, e := range sources {
+		for k, id := range e.IDs {
+			n.Out[n.at(int64(id))] = int32(e.Others[k])
+			n.Edges += e.Others[k]
+		}
+	}
+	slices.Sort(from)
+	for _, id := range from {
+		n.Source = append(n.Source, n.at(id))
+	}
+	return n, nil
+}

@@ -1,0 +1,257 @@
+package graph
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/tables"
+)
+
+// Config configures PageRank: the share of time that a walker spends at each node who follows an edge with the
+// probability Damping, and else begins anew: at any node, or at one of Personal. A node that no edge leaves has it
+// begin anew. Edges count once, however often they are given.
+type Config struct {
+	Edges
+	Damping       float64
+	Tol           float64 // rounds end where ranks change by less, all together
+	MaxIterations int
+	Personal      []int64 // nodes to begin at; none is all
+	Model         tables.Model
+}
+
+// Check refuses configurations that no graph could make right.
+func (c *Config) Check() error {
+	switch {
+	case !(c.Damping >= 0 && c.Damping < 1):
+		return fault.Newf(fault.Usage, "rank with", "--damping", "%v does not lie in [0, 1)", c.Damping)
+	case !(c.Tol >= 0):
+		return fault.Newf(fault.Usage, "rank with", "--tol", "%v is below 0", c.Tol)
+	case c.MaxIterations < 1:
+		return fault.Newf(fault.Usage, "rank with", "--max-iterations", "%d rounds", c.MaxIterations)
+	}
+	return c.Model.Check()
+}
+
+// Ranks are the ranks of nodes; they sum to 1.
+type Ranks struct {
+	Nodes      []int64
+	Ranks      []float64
+	Edges      int64 // of one kind once
+	Lines      int64 // edges as they were given
+	Dangling   int   // nodes that no edge leaves
+	Iterations int
+	Change     float64 // of the last round, of all ranks together
+	Bound      float64 // on how far all ranks together may be from those of no further change
+	Converged  bool
+	StoppedBy  string
+	Waited     float64 // share of their time that workers waited for others
+}
+
+// blockNodes is how many nodes a row of the table of ranks has.
+const blockNodes = 4096
+
+// PageRankPlan is the plan of PageRank.
+type PageRankPlan struct {
+	targets, sources rdd.Scan[int, ends]
+	// shares has of each node its rank by the number of edges that leave it: what flows along each. What of a node that
+	// none leaves is its rank.
+	shares *tables.Table[float64]
+	// hanging has the ranks of all nodes that no edge leaves, together.
+	hanging *tables.Table[float64]
+	changes *tables.Table[float64] // by clock
+	work    tables.Work[*walk, rdd.Point, ranked]
+}
+
+// walk is what workers have to know of the graph.
+type walk struct {
+	*nodes
+	damping float64
+	begins  []float64 // by node: the probability to begin at it; nil is the same of all
+}
+
+func (w *walk) begin(node int32) float64 {
+	if w.begins == nil {
+		return 1 / float64(len(w.IDs))
+	}
+	return w.begins[node]
+}
+
+// ranked is the ranks of a worker's own nodes.
+type ranked struct{ Rank []float64 }
+
+// BuildPageRank declares the plan.
+func BuildPageRank(g *rdd.Graph, c Config) *PageRankPlan {
+	in, out := c.packed(g)
+	p := &PageRankPlan{targets: rdd.ScanBatches(in, addEnds), sources: rdd.ScanBatches(out, addEnds),
+		shares:  tables.New[float64](g, "shares", tables.Dense(0, blockNodes), c.Model),
+		hanging: tables.New[float64](g, "hanging", tables.Dense(1, 1), c.Model),
+		changes: tables.New[float64](g, "changes", tables.Dense(c.MaxIterations+1, 1), c.Model)}
+	p.work = tables.Worker(in, p.round, p.shares, p.hanging, p.changes)
+	return p
+}
+
+// own is the nodes that a worker ranks, and the edges that lead to them.
+type own struct {
+	node   []int32
+	from   []int32 // sources of the edges to node i are from[ends[i]:ends[i+1]]
+	ends   []int
+	flows  []float64 // of all nodes
+	shares []float64 // by own node: of its rank, what flows along each edge
+	hangs  []bool    // by own node: no edge leaves it
+}
+
+// ownOf finds them, in the order of nodes, so that their ranks lie beside one another in the table. Nodes that no edge
+// leads to are dealt out by their places.
+func ownOf(c *tables.Clock[*walk, rdd.Point, ranked]) *own {
+	w := c.Param
+	type edges struct {
+		to   int32
+		from []int32
+	}
+	var all []edges
+	for row := range c.Rows() {
+		e := edges{to: w.at(int64(row.Label))}
+		for i, place := range row.Indices {
+			if i == 0 || place != row.Indices[i-1] {
+				e.from = append(e.from, w.Source[place])
+			}
+		}
+		all = append(all, e)
+	}
+	for node, into := range w.Into {
+		if !into && node%c.Workers() == c.Worker() {
+			all = append(all, edges{to: int32(node)})
+		}
+	}
+	slices.SortFunc(all, func(a, b edges) int { return cmp.Compare(a.to, b.to) })
+	o := &own{ends: []int{0}, flows: make([]float64, (len(w.IDs)+blockNodes-1)/blockNodes*blockNodes)}
+	for _, e := range all {
+		o.from = append(o.from, e.from...)
+		o.node, o.ends = append(o.node, e.to), append(o.ends, len(o.from))
+		n := w.Out[e.to]
+		o.shares, o.hangs = append(o.shares, 1/float64(max(1, n))), append(o.hangs, n == 0)
+	}
+	return o
+}
+
+// round does a worker's clock: the first puts its nodes' ranks into the tables, each other one replaces them by what
+// the edges that lead to them bring.
+func (p *PageRankPlan) round(c *tables.Clock[*walk, rdd.Point, ranked]) error {
+	o := c.Notes(func() any { return ownOf(c) }).(*own)
+	w, shares, hanging := c.Param, p.shares.In(c), p.hanging.In(c)
+	if c.Number() == 0 {
+		for i, node := range o.node {
+			c.State.Rank = append(c.State.Rank, w.begin(node))
+			o.move(shares, hanging, i, w.begin(node))
+		}
+		return nil
+	}
+	for block := 0; block*blockNodes < len(o.flows); block++ {
+		copy(o.flows[block*blockNodes:], shares.Row(block).Values)
+	}
+	anew := 1 - w.damping + w.damping*hanging.Row(0).Values[0]
+	changed := 0.0
+	for i, node := range o.node {
+		flow := 0.0
+		for _, from := range o.from[o.ends[i]:o.ends[i+1]] {
+			flow += o.flows[from]
+		}
+		by := anew*w.begin(node) + w.damping*flow - c.State.Rank[i]
+		changed += math.Abs(by)
+		c.State.Rank[i] += by
+		o.move(shares, hanging, i, by)
+	}
+	p.changes.In(c).Inc(c.Number(), 0, changed)
+	return nil
+}
+
+// move adds to the rank of an own node.
+func (o *own) move(shares, hanging *tables.Access[float64], i int, by float64) {
+	node := int(o.node[i])
+	shares.Inc(node/blockNodes, node%blockNodes, by*o.shares[i])
+	if o.hangs[i] {
+		hanging.Inc(0, 0, by)
+	}
+}
+
+// RankNodes computes PageRank.
+func RankNodes(ctx context.Context, s *rdd.Session, c Config, p *PageRankPlan) (*Ranks, error) {
+	w, err := p.walkOf(ctx, s, c)
+	if err != nil {
+		return nil, c.Located(ctx, err)
+	}
+	p.shares.Reshape((len(w.IDs)+blockNodes-1)/blockNodes, blockNodes)
+	r := &Ranks{Nodes: w.IDs, Ranks: make([]float64, len(w.IDs)), Edges: w.Edges, Lines: w.Lines,
+		StoppedBy: "max-iterations"}
+	for tick, err := range p.work.Clocks(ctx, s, w, c.MaxIterations+1, 1) {
+		if err != nil {
+			return nil, err
+		}
+		if r.Iterations = tick.Clock - 1; r.Iterations == 0 {
+			continue
+		}
+		r.Change = p.changes.At(tick, r.Iterations).Values[0]
+		tick.Report("objective", r.Change)
+		if r.Converged = r.Change <= c.Tol; r.Converged || r.Iterations == c.MaxIterations {
+			p.collect(tick, w, r)
+			r.Waited = tick.Waited.Seconds() / (tick.Waited + tick.Busy).Seconds()
+		}
+		if r.Converged {
+			r.StoppedBy = "tol"
+			tick.Stop()
+		}
+	}
+	r.Bound = r.Change * c.Damping / (1 - c.Damping)
+	return r, nil
+}
+
+// walkOf reads the graph.
+func (p *PageRankPlan) walkOf(ctx context.Context, s *rdd.Session, c Config) (*walk, error) {
+	targets, err := p.targets.Run(ctx, s, 0)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := p.sources.Run(ctx, s, 0)
+	if err != nil {
+		return nil, err
+	}
+	n, err := nodesOf(targets, sources)
+	if err != nil {
+		return nil, err
+	}
+	w := &walk{nodes: n, damping: c.Damping}
+	for _, id := range c.Personal {
+		if w.begins == nil {
+			w.begins = make([]float64, len(n.IDs))
+		}
+		at := n.at(id)
+		if int(at) == len(n.IDs) || n.IDs[at] != id {
+			return nil, fault.Newf(fault.BadInput, "begin at", fmt.Sprintf("node %d", id), "the graph does not have it")
+		}
+		w.begins[at] += 1 / float64(len(c.Personal))
+	}
+	return w, nil
+}
+
+// collect takes the ranks of a tick, which sum to 1 but for rounding, and has them sum to 1.
+func (p *PageRankPlan) collect(tick *tables.Tick, w *walk, r *Ranks) {
+	sum := 0.0
+	for node := range w.IDs {
+		rank := p.shares.At(tick, node/blockNodes).Values[node%blockNodes]
+		if n := w.Out[node]; n > 0 {
+			rank *= float64(n)
+		} else {
+			r.Dangling++
+		}
+		r.Ranks[node] = rank
+		sum += rank
+	}
+	for node := range r.Ranks {
+		r.Ranks[node] /= sum
+	}
+}
