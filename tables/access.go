@@ -16,23 +16,24 @@ type Access[T Number] struct {
 
 // Row returns a row as the worker sees it, without a copy; it waits where the model has it.
 func (s *Access[T]) Row(row int) Row[T] {
-	if s.seat.Due() {
+	if s.within(row); s.seat.Due() {
 		s.flush()
 	}
 	if e := s.seat.Fresh(consistency.Row(row)); e != nil {
 		return e.Value
 	}
-	s.within(row)
 	for {
-		s.client.mu.Lock()
-		v, ok, out := s.client.machine.Row(s.worker.id, consistency.Row(row), s.of.run.now())
-		s.client.mu.Unlock()
-		s.of.carryOut(s.client, out)
-		if ok && v.Values == nil && !s.of.table.shape.Sparse {
-			e := s.seat.Fresh(consistency.Row(row)) // no worker has added to it
-			e.Value.Values = s.of.blank
-			return e.Value
-		} else if ok {
+		v, ok := Row[T]{}, false
+		s.of.ask(s.client, func(m *consistency.ClientOf[Row[T]]) (out []consistency.Command[Row[T]]) {
+			v, ok, out = m.Row(s.worker.id, consistency.Row(row), s.of.run.now())
+			if ok && v.Values == nil && !s.of.table.shape.Sparse { // no worker has added to it
+				e := s.seat.Fresh(consistency.Row(row))
+				e.Value.Values = s.of.blank
+				v = e.Value
+			}
+			return out
+		})
+		if ok {
 			return v
 		}
 		s.worker.wait(s.of.run)
@@ -41,26 +42,30 @@ func (s *Access[T]) Row(row int) Row[T] {
 
 // within stops a program that names a row that is not there.
 func (s *Access[T]) within(row int) {
-	if row < 0 || row >= s.of.table.shape.Rows {
-		panic(fmt.Sprintf("table %q has no row %d: its rows are 0 to %d", s.of.table.name, row,
-			s.of.table.shape.Rows-1))
+	if uint(row) >= uint(s.of.table.shape.Rows) {
+		s.of.table.missing("row", row, s.of.table.shape.Rows)
 	}
+}
+
+// missing panics, as a slice does: what is not there is a mistake of the program.
+func (t *Table[T]) missing(what string, i, n int) {
+	panic(fmt.Sprintf("table %q has no %s %d: they are 0 to %d", t.name, what, i, n-1))
 }
 
 // Inc adds to a cell; it waits where the model has it.
 func (s *Access[T]) Inc(row, column int, by T) {
-	if s.of.o.Bound > 0 {
-		s.bounded(row, Row[T]{[]int32{int32(column)}, []T{by}})
-		return
+	if s.within(row); uint(column) >= uint(s.of.table.shape.Columns) {
+		s.of.table.missing("column", column, s.of.table.shape.Columns)
 	}
 	if s.seat.Due() {
 		s.flush()
 	}
+	if s.of.o.Bound > 0 {
+		s.bounded(row, Row[T]{[]int32{int32(column)}, []T{by}})
+		return
+	}
 	e := s.touch(row)
 	if s.of.table.shape.Sparse {
-		if uint(column) >= uint(s.of.table.shape.Columns) {
-			panic(fmt.Sprintf("table %q has no column %d", s.of.table.name, column))
-		}
 		insert(&e.Delta, int32(column), by)
 		if e.Read() {
 			insert(&e.Value, int32(column), by)
@@ -76,10 +81,8 @@ func (s *Access[T]) Inc(row, column int, by T) {
 // touch returns the entry of a row, with room for what is added.
 func (s *Access[T]) touch(row int) *consistency.Entry[Row[T]] {
 	e := s.seat.Touch(consistency.Row(row))
-	if e.Delta.Values == nil {
-		if s.within(row); !s.of.table.shape.Sparse {
-			e.Delta.Values = s.of.sums.zero()
-		}
+	if e.Delta.Values == nil && !s.of.table.shape.Sparse {
+		e.Delta.Values = s.of.sums.zero()
 	}
 	return e
 }
@@ -98,7 +101,7 @@ func (s *Access[T]) IncRow(row int, by []T) {
 		}
 		return
 	}
-	if s.seat.Due() {
+	if s.within(row); s.seat.Due() {
 		s.flush()
 	}
 	e := s.touch(row)
@@ -117,16 +120,12 @@ func addTo[T Number](to, by []T) {
 
 // bounded adds to a row once the value bound allows it.
 func (s *Access[T]) bounded(row int, delta Row[T]) {
-	if s.within(row); int(delta.Columns[0]) >= s.of.table.shape.Columns {
-		panic(fmt.Sprintf("table %q has no column %d", s.of.table.name, delta.Columns[0]))
-	}
-	if s.seat.Due() {
-		s.flush()
-	}
 	for {
-		s.client.mu.Lock()
-		ok := s.client.machine.Inc(s.worker.id, consistency.Row(row), delta, s.of.run.now())
-		s.client.mu.Unlock()
+		ok := false
+		s.of.ask(s.client, func(m *consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]] {
+			ok = m.Inc(s.worker.id, consistency.Row(row), delta, s.of.run.now())
+			return nil
+		})
 		if ok {
 			return
 		}
@@ -134,12 +133,14 @@ func (s *Access[T]) bounded(row int, delta Row[T]) {
 	}
 }
 
-// flush sends what bandwidth allows.
+// flush sends what bandwidth allows, and leaves the clock where the run has ended.
 func (s *Access[T]) flush() {
-	s.client.mu.Lock()
-	out := s.client.machine.Flush(s.worker.id, s.of.run.now())
-	s.client.mu.Unlock()
-	s.of.carryOut(s.client, out)
+	if s.of.run.over() {
+		panic(halt{})
+	}
+	s.of.ask(s.client, func(m *consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]] {
+		return m.Flush(s.worker.id, s.of.run.now())
+	})
 }
 
 // Prefetch asks for rows that the worker will read in this clock. Those of its last clock are asked for anyway.
@@ -149,8 +150,7 @@ func (s *Access[T]) Prefetch(rows ...int) {
 		s.within(r)
 		all[i] = consistency.Row(r)
 	}
-	s.client.mu.Lock()
-	out := s.client.machine.Prefetch(s.worker.id, all, s.of.run.now())
-	s.client.mu.Unlock()
-	s.of.carryOut(s.client, out)
+	s.of.ask(s.client, func(m *consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]] {
+		return m.Prefetch(s.worker.id, all, s.of.run.now())
+	})
 }

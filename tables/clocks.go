@@ -24,13 +24,27 @@ type Tick struct {
 }
 
 // Report notes a value, for the event log and the terminal.
-func (t *Tick) Report(name string, value float64) { t.turn.Report(name, value) }
+func (t *Tick) Report(name string, value float64) {
+	if t.turn != nil {
+		t.turn.Report(name, value)
+	}
+}
 
 // Stop makes this tick the last.
-func (t *Tick) Stop() { t.turn.Stop() }
+func (t *Tick) Stop() {
+	if t.turn != nil {
+		t.turn.Stop()
+	}
+}
+
+// WaitedShare returns the share of their time that slots have waited.
+func (t *Tick) WaitedShare() float64 {
+	return t.Waited.Seconds() / max(1e-9, (t.Waited+t.Busy).Seconds())
+}
 
 // Clocks runs the workers under a parameter for a number of clocks, and yields a tick after each `every` of them and after the last. A
-// job that is resumed goes on from the last tick that was committed. Workers are stopped where the loop is left.
+// job that is resumed goes on from the last tick that was committed; where that was the last of all, it is yielded once
+// more. Tables begin with zeros each time. Workers are stopped where the loop is left.
 func (w Work[P, D, S]) Clocks(ctx context.Context, s *rdd.Session, param P, clocks, every int) iter.Seq2[*Tick, error] {
 	return func(yield func(*Tick, error) bool) {
 		if clocks < 1 || every < 1 {
@@ -69,16 +83,32 @@ func (w Work[P, D, S]) Clocks(ctx context.Context, s *rdd.Session, param P, cloc
 				return
 			}
 		}
-		if err := s.Err(); err != nil {
+		switch err := s.Err(); {
+		case err != nil:
 			yield(nil, err)
-		} else if s.Interrupted() {
+		case s.Interrupted():
 			yield(nil, context.Cause(ctx))
+		case r == nil:
+			yield(w.ended(data, &at))
 		}
 	}
 }
 
-// begin begins a run where a checkpoint has left it.
-func (w Work[P, D, S]) begin(data *rdd.Resident[D], param P, at *progress, clocks, every int) (*run, error) {
+// ended returns the last tick of a job that had ended before it was resumed.
+func (w Work[P, D, S]) ended(data *rdd.Resident[D], at *progress) (*Tick, error) {
+	r, err := w.restored(data, at, at.Clock, at.Clock)
+	if err != nil {
+		return nil, err
+	}
+	m := &moment{clock: at.Clock, states: at.States}
+	for _, t := range r.tables {
+		m.snapshots = append(m.snapshots, t.restored())
+	}
+	return &Tick{Clock: at.Clock, run: r, of: m}, nil
+}
+
+// restored returns a run with the tables of a checkpoint, if there is one.
+func (w Work[P, D, S]) restored(data *rdd.Resident[D], at *progress, clocks, every int) (*run, error) {
 	r := newRun(data.Splits(), data.Executors, at.Clock, clocks, every)
 	for i, t := range w.tables {
 		if err := t.check(); err != nil {
@@ -87,11 +117,20 @@ func (w Work[P, D, S]) begin(data *rdd.Resident[D], param P, at *progress, clock
 		r.index[t] = i
 		r.tables = append(r.tables, t.begin(r, i))
 	}
+	if at.Clock > 0 {
+		return r, r.restore(at)
+	}
+	return r, nil
+}
+
+// begin begins a run where a checkpoint has left it.
+func (w Work[P, D, S]) begin(data *rdd.Resident[D], param P, at *progress, clocks, every int) (*run, error) {
+	r, err := w.restored(data, at, clocks, every)
+	if err != nil {
+		return nil, err
+	}
 	states := make([]S, data.Splits())
 	if at.Clock > 0 {
-		if err := r.restore(at); err != nil {
-			return nil, err
-		}
 		for i := range states {
 			if err := rdd.Decode(at.States[i], &states[i]); err != nil {
 				return nil, fault.New(fault.Corrupt, "restore", "the state of a worker", err)
@@ -105,6 +144,7 @@ func (w Work[P, D, S]) begin(data *rdd.Resident[D], param P, at *progress, clock
 		}
 		return rdd.Encode(*c.State)
 	}
+	r.mayLead()
 	for _, t := range r.tables {
 		t.start()
 	}

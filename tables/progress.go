@@ -117,6 +117,14 @@ func float64s[T Number](x []T) []float64 {
 	return out
 }
 
+// restored returns what a checkpoint has of the table, by shard.
+func (of *tableRun[T]) restored() (all []any) {
+	for _, s := range of.from {
+		all = append(all, s)
+	}
+	return all
+}
+
 // restore takes rows, which may be spread over other shards than before.
 func (of *tableRun[T]) restore(raw []byte) error {
 	var k kept[T]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,7 @@ type run struct {
 	moments map[int]*moment // by clock, until they are taken
 	ready   chan struct{}   // has something when a moment may be whole, or the run has ended
 	horizon atomic.Int64    // no worker begins this clock yet: what is reported is taken in time
+	ahead   int             // of the last report that was taken
 	stopped chan struct{}
 	once    sync.Once
 	all     sync.WaitGroup
@@ -81,12 +83,21 @@ func newRun(splits, executors, first, last, every int) *run {
 		w := &worker{id: consistency.Worker(k), executor: x, clock: first, woken: make(chan struct{}, 1)}
 		x.workers, r.workers = append(x.workers, w), append(r.workers, w)
 	}
-	r.horizon.Store(int64(first + ahead*every))
 	return r
 }
 
-// ahead is how many reports may wait to be taken before workers wait for that.
-const ahead = 2
+// mayLead sets how many reports may wait to be taken before workers wait for that: two, and those of as many clocks as
+// a worker may be ahead of another by its tables, but not of more than mostAhead.
+func (r *run) mayLead() {
+	slack := 0
+	for _, t := range r.tables {
+		slack = max(slack, t.slack())
+	}
+	r.ahead = max(2*r.every, min(slack, mostAhead)+2)
+	r.horizon.Store(int64(r.first + r.ahead))
+}
+
+const mostAhead = 64
 
 func (r *run) now() time.Duration { return time.Since(r.began) }
 
@@ -193,7 +204,8 @@ func (r *run) clock(w *worker) (err error) {
 		case halt:
 			err = errHalted
 		default:
-			err = fault.Newf(fault.UserCode, "run", fmt.Sprintf("clock %d of worker %d", w.clock, w.id), "panic: %v", p)
+			err = fault.Newf(fault.UserCode, "run", fmt.Sprintf("clock %d of worker %d", w.clock, w.id),
+				"panic: %v\n%s", p, debug.Stack())
 		}
 	}()
 	state, err := r.work(w)
@@ -254,7 +266,7 @@ func (r *run) take(ctx context.Context, clock int) (*moment, error) {
 		case err != nil:
 			return nil, err
 		case whole:
-			r.horizon.Store(int64(clock + ahead*r.every))
+			r.horizon.Store(int64(clock + r.ahead))
 			r.stir()
 			return m, nil
 		}
@@ -298,6 +310,9 @@ func (r *run) fail(err error) {
 // end has workers stop where they are.
 func (r *run) end() {
 	r.once.Do(func() { close(r.stopped) })
+	for _, t := range r.tables {
+		t.halt()
+	}
 	r.stir()
 }
 

@@ -106,9 +106,15 @@ func (t *Table[T]) In(c Within) *Access[T] { return c.accessTo(t).(*Access[T]) }
 
 // At returns a row as it is after exactly the clocks of a tick. It is not to be changed.
 func (t *Table[T]) At(tick *Tick, row int) Row[T] {
-	of := tick.run.tables[tick.run.index[t]].(*tableRun[T])
-	s := of.o.Shard(consistency.Row(row))
-	v := tick.of.snapshots[tick.run.index[t]][s].(*consistency.Snapshot[Row[T]]).Values[consistency.Row(row)]
+	index, named := tick.run.index[t]
+	if !named {
+		panic(fmt.Sprintf("the workers' declaration does not name table %q", t.name))
+	}
+	if uint(row) >= uint(t.shape.Rows) {
+		t.missing("row", row, t.shape.Rows)
+	}
+	s := tick.run.tables[index].(*tableRun[T]).o.Shard(consistency.Row(row))
+	v := tick.of.snapshots[index][s].(*consistency.Snapshot[Row[T]]).Values[consistency.Row(row)]
 	if v.Values == nil && !t.shape.Sparse {
 		v.Values = make([]T, t.shape.Columns)
 	}

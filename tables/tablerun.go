@@ -17,6 +17,9 @@ type tableOf interface {
 	encode(snapshots []any) ([]byte, error)
 	cells(snapshots []any) [][]float64
 	restore(raw []byte) error
+	restored() []any
+	slack() int
+	halt()
 }
 
 // tableRun is a table that workers run on: a client for each executor, shards, and who knows how far all are. A machine
@@ -67,11 +70,10 @@ func (of *tableRun[T]) start() {
 	for e := range of.run.executors {
 		ids = append(ids, consistency.Client(e))
 		c := &clientRun[T]{machine: consistency.NewClient(consistency.Client(e), of.o, of.sums)}
-		c.step = func(m any) {
-			c.mu.Lock()
-			out := c.machine.Step(m, of.run.now())
-			c.mu.Unlock()
-			of.carryOut(c, out)
+		c.step = func(msg any) {
+			of.ask(c, func(m *consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]] {
+				return m.Step(msg, of.run.now())
+			})
 		}
 		of.clients = append(of.clients, c)
 	}
@@ -103,28 +105,49 @@ func (of *tableRun[T]) access(w *worker) any {
 	return &Access[T]{seat: c.machine.Seat(w.id), of: of, client: c, worker: w}
 }
 
-func (of *tableRun[T]) mayBegin(w *worker) bool {
-	c := of.clients[w.executor.id]
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.machine.MayBegin(w.id, of.run.now())
+func (of *tableRun[T]) mayBegin(w *worker) (may bool) {
+	of.ask(of.clients[w.executor.id], func(m *consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]] {
+		may = m.MayBegin(w.id, of.run.now())
+		return nil
+	})
+	return may
 }
 
 func (of *tableRun[T]) finish(w *worker) {
-	c := of.clients[w.executor.id]
+	of.ask(of.clients[w.executor.id], func(m *consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]] {
+		return m.Finish(w.id, of.run.now())
+	})
+}
+
+// ask has a client's machine decide, and carries out what it does.
+func (of *tableRun[T]) ask(c *clientRun[T], do func(*consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]]) {
+	of.carryOut(c, c.locked(do))
+}
+
+func (c *clientRun[T]) locked(do func(*consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]]) (
+	out []consistency.Command[Row[T]]) {
 	c.mu.Lock()
-	out := c.machine.Finish(w.id, of.run.now())
-	c.mu.Unlock()
-	of.carryOut(c, out)
+	defer c.mu.Unlock()
+	return do(c.machine)
+}
+
+// slack returns how many clocks a worker may be ahead.
+func (of *tableRun[T]) slack() int { return int(of.o.Slack) }
+
+// halt has workers find out that the run has ended, whatever they do with the table next.
+func (of *tableRun[T]) halt() {
+	for _, c := range of.clients {
+		c.locked(func(m *consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]] {
+			m.AskToFlush()
+			return nil
+		})
+	}
 }
 
 // tick lets time pass.
 func (of *tableRun[T]) tick() {
 	for _, c := range of.clients {
-		c.mu.Lock()
-		out := c.machine.Tick(of.run.now())
-		c.mu.Unlock()
-		of.carryOut(c, out)
+		of.ask(c, func(m *consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]] { return m.Tick(of.run.now()) })
 	}
 	for s, m := range of.machine {
 		of.shards[s].post(func() []consistency.Command[Row[T]] { return m.Tick(of.run.now()) })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -89,6 +90,10 @@ func broken(how string, c *tables.Clock[int, int64, state], p plan, r int64) err
 		panic("it is a worse day")
 	case "row":
 		p.counts.In(c).Row(rows)
+	case "left row":
+		p.counts.In(c).Row(-1)
+	case "left column":
+		p.counts.In(c).Inc(0, -1, 1)
 	case "column":
 		p.counts.In(c).Inc(0, columns, 1)
 	}
@@ -244,6 +249,83 @@ func TestAJobGoesOnFromItsLastTick(t *testing.T) {
 		if fmt.Sprint(rest.counts, rest.sums) != fmt.Sprint(whole.counts, whole.sums) {
 			t.Error("the bits are others than those of a job that was not stopped")
 		}
+		again, err := runWith(t, a, nil, kept, "--executors", "3")
+		if err != nil || fmt.Sprint(again.clocks, again.counts, again.sums) !=
+			fmt.Sprint([]int{clocks}, whole.counts, whole.sums) {
+			t.Errorf("resumed once it has ended, it has ticks %v, or other rows: %v", again.clocks, err)
+		}
+	}
+}
+
+// TestARunEndsWhereItsWorkersDoNotLook: also one that reads and adds without an end is stopped.
+func TestARunEndsWhereItsWorkersDoNotLook(t *testing.T) {
+	t.Parallel()
+	for _, m := range models() {
+		cfg, err := volley.ParseConfig("--data-dir", t.TempDir(), "--executors", "2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		var began sync.Once
+		build := func(g *rdd.Graph, _ struct{}) tables.Work[int, int64, struct{}] {
+			table := tables.New[float64](g, "t", tables.Dense(3, 2), m)
+			data := rdd.Pack(rdd.Range(g, 0, 4, 2), rdd.Splits(2))
+			return tables.Worker(data, func(c *tables.Clock[int, int64, struct{}]) error {
+				for in := table.In(c); ; began.Do(cancel) {
+					in.Row(0)
+					in.Inc(1, 1, 1e-9)
+				}
+			}, table)
+		}
+		_, err = volley.Run(ctx, cfg, "endless", struct{}{}, build, func(ctx context.Context, s *rdd.Session,
+			_ struct{}, w tables.Work[int, int64, struct{}]) (string, error) {
+			for _, err := range w.Clocks(ctx, s, 0, 5, 1) {
+				if err != nil {
+					return "", err
+				}
+			}
+			return "", nil
+		})
+		if err == nil || !strings.Contains(err.Error(), "canceled") {
+			t.Errorf("%v: %v", m, err)
+		}
+	}
+}
+
+// TestRowsThatManyBeginWith: rows that no worker has added to are read while others add to them.
+func TestRowsThatManyBeginWith(t *testing.T) {
+	t.Parallel()
+	cfg, err := volley.ParseConfig("--data-dir", t.TempDir(), "--executors", "8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := func(g *rdd.Graph, _ struct{}) tables.Work[int, int64, struct{}] {
+		table := tables.New[float64](g, "t", tables.Dense(400, 2), tables.CAP(2))
+		data := rdd.Pack(rdd.Range(g, 0, 8, 8), rdd.Splits(8))
+		return tables.Worker(data, func(c *tables.Clock[int, int64, struct{}]) error {
+			in := table.In(c)
+			for row := c.Number() * 10; row < c.Number()*10+10; row++ {
+				if in.Row(row); c.Worker()%2 == 0 {
+					in.Inc(row, 1, 1)
+				}
+				if sum := in.Row(row).Values[0]; sum != 0 {
+					return fmt.Errorf("%v was added to no cell", sum)
+				}
+			}
+			return nil
+		}, table)
+	}
+	_, err = volley.Run(context.Background(), cfg, "fresh", struct{}{}, build, func(ctx context.Context,
+		s *rdd.Session, _ struct{}, w tables.Work[int, int64, struct{}]) (string, error) {
+		for _, err := range w.Clocks(ctx, s, 0, 40, 10) {
+			if err != nil {
+				return "", err
+			}
+		}
+		return "", nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 
@@ -255,8 +337,9 @@ func TestMistakesAreNamed(t *testing.T) {
 		"it is a bad day":                  func(a *args) { a.Fail = "error" },
 		"it is a worse day":                func(a *args) { a.Fail = "panic" },
 		`table "counts" has no row 37`:     func(a *args) { a.Fail = "row" },
-		"index out of range [5]":           func(a *args) { a.Fail = "column" },
-		`table "counts" has no column 5`:   func(a *args) { a.Fail, a.Sparse = "column", true },
+		`table "counts" has no column 5`:   func(a *args) { a.Fail = "column" },
+		`table "counts" has no column -1`:  func(a *args) { a.Fail, a.Model = "left column", tables.VAP(1, false) },
+		`table "counts" has no row -1`:     func(a *args) { a.Fail, a.Sparse = "left row", true },
 		"-1 is negative":                   func(a *args) { a.Model.Slack = -1 },
 		"-2 is no bound":                   func(a *args) { a.Model = tables.VAP(-2, false) },
 		"0 clocks, reported after each 3":  func(a *args) { a.Clocks = 0 },

@@ -178,6 +178,7 @@ func (s *sums[T]) Columns(v Row[T], f func(column int, value float64)) {
 func insert[T Number](r *Row[T], column int32, x T) {
 	at, ok := slices.BinarySearch(r.Columns, column)
 	switch {
+	case !ok && x == 0:
 	case !ok:
 		r.Columns, r.Values = slices.Insert(r.Columns, at, column), slices.Insert(r.Values, at, x)
 	case r.Values[at]+x == 0:

@@ -27,7 +27,7 @@ const mostNode = 1 << 53
 
 // parse reads a line; false where it has no edge.
 func parse(line string) (e rdd.Entry, ok bool, err error) {
-	line = strings.TrimSpace(line)
+	line = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")) // which some programs begin files with
 	if line == "" || line[0] == '#' || line[0] == '%' {
 		return e, false, nil
 	}

@@ -121,20 +121,18 @@ func TestRanksAreThoseOfTheDefinition(t *testing.T) {
 		for _, personal := range [][]int64{nil, {list[0][0], list[1][1]}} {
 			c := defaults(file(t, "# a comment\r\n\r\n% another\r\n"+text))
 			c.Model, c.Personal = m, personal
-			if !m.Exact() {
-				c.MaxIterations, c.Tol = 600, 0 // its rounds change little although others are to come
-			}
+			c.MaxIterations, c.Tol = 5000, 1e-11
 			r, err := rank(t, c, "--executors", "3")
 			if err != nil {
 				t.Fatal(err)
 			}
 			want, sum := byDefinition(list, 0.85, personal...), 0.0
 			for i, id := range r.Nodes {
-				if sum += r.Ranks[i]; math.Abs(r.Ranks[i]-want[id]) > 1e-11 {
+				if sum += r.Ranks[i]; math.Abs(r.Ranks[i]-want[id]) > r.Bound+1e-14 {
 					t.Fatalf("%v, node %d: %v, want %v", m, id, r.Ranks[i], want[id])
 				}
 			}
-			if len(r.Nodes) != len(want) || math.Abs(sum-1) > 1e-12 || m.Exact() && (!r.Converged || r.Bound > 1e-11) {
+			if len(r.Nodes) != len(want) || math.Abs(sum-1) > 1e-12 || !r.Converged || r.Bound > 1e-10 {
 				t.Errorf("%v: %d nodes of %d, sum %v, converged %v, within %v", m, len(r.Nodes), len(want), sum,
 					r.Converged, r.Bound)
 			}

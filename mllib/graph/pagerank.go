@@ -45,7 +45,7 @@ type Ranks struct {
 	Lines      int64 // edges as they were given
 	Dangling   int   // nodes that no edge leaves
 	Iterations int
-	Change     float64 // of the last round, of all ranks together
+	Change     float64 // by the last round, or, of models that are not exact, by one more; of all ranks together
 	Bound      float64 // on how far all ranks together may be from those of no further change
 	Converged  bool
 	StoppedBy  string
@@ -65,6 +65,7 @@ type PageRankPlan struct {
 	hanging *tables.Table[float64]
 	changes *tables.Table[float64] // by clock
 	work    tables.Work[*walk, rdd.Point, ranked]
+	changed rdd.Scan[ranksOf, float64]
 }
 
 // walk is what workers have to know of the graph.
@@ -88,6 +89,7 @@ type ranked struct{ Rank []float64 }
 func BuildPageRank(g *rdd.Graph, c Config) *PageRankPlan {
 	in, out := c.packed(g)
 	p := &PageRankPlan{targets: rdd.ScanBatches(in, addEnds), sources: rdd.ScanBatches(out, addEnds),
+		changed: rdd.ScanBatches(in, addChanged),
 		shares:  tables.New[float64](g, "shares", tables.Dense(0, blockNodes), c.Model),
 		hanging: tables.New[float64](g, "hanging", tables.Dense(1, 1), c.Model),
 		changes: tables.New[float64](g, "changes", tables.Dense(c.MaxIterations+1, 1), c.Model)}
@@ -186,8 +188,7 @@ func RankNodes(ctx context.Context, s *rdd.Session, c Config, p *PageRankPlan) (
 		return nil, c.Located(ctx, err)
 	}
 	p.shares.Reshape((len(w.IDs)+blockNodes-1)/blockNodes, blockNodes)
-	r := &Ranks{Nodes: w.IDs, Ranks: make([]float64, len(w.IDs)), Edges: w.Edges, Lines: w.Lines,
-		StoppedBy: "max-iterations"}
+	r := &Ranks{Nodes: w.IDs, Ranks: make([]float64, len(w.IDs)), Edges: w.Edges, Lines: w.Lines}
 	for tick, err := range p.work.Clocks(ctx, s, w, c.MaxIterations+1, 1) {
 		if err != nil {
 			return nil, err
@@ -197,17 +198,87 @@ func RankNodes(ctx context.Context, s *rdd.Session, c Config, p *PageRankPlan) (
 		}
 		r.Change = p.changes.At(tick, r.Iterations).Values[0]
 		tick.Report("objective", r.Change)
-		if r.Converged = r.Change <= c.Tol; r.Converged || r.Iterations == c.MaxIterations {
-			p.collect(tick, w, r)
-			r.Waited = tick.Waited.Seconds() / (tick.Waited + tick.Busy).Seconds()
+		if r.Change > c.Tol && r.Iterations < c.MaxIterations {
+			continue
+		}
+		if err := p.settle(ctx, s, c, tick, w, r); err != nil {
+			return nil, err
 		}
 		if r.Converged {
-			r.StoppedBy = "tol"
 			tick.Stop()
 		}
 	}
-	r.Bound = r.Change * c.Damping / (1 - c.Damping)
 	return r, nil
+}
+
+// settle takes the ranks of a tick, and how good they are. A round of an exact model has changed ranks by as much as
+// they were from being left alone by it; where workers have not seen all of each other's, that says nothing, and one
+// more round is done of what the tick has.
+func (p *PageRankPlan) settle(ctx context.Context, s *rdd.Session, c Config, tick *tables.Tick, w *walk, r *Ranks) (
+	err error) {
+	p.collect(tick, w, r)
+	r.Waited, r.StoppedBy = tick.WaitedShare(), "max-iterations"
+	r.Bound = r.Change * c.Damping / (1 - c.Damping)
+	if !c.Model.Exact() {
+		if r.Change, err = p.left(ctx, s, w, r.Ranks); err != nil {
+			return err
+		}
+		r.Bound = r.Change / (1 - c.Damping)
+	}
+	if r.Converged = c.Tol > 0 && r.Change <= c.Tol; r.Converged {
+		r.StoppedBy = "tol"
+	}
+	return nil
+}
+
+// ranksOf are ranks, for a round that changes nothing but measures what it would.
+type ranksOf struct {
+	IDs     []int64
+	Ranks   []float64
+	Begins  []float64 // what comes from anew, by node
+	Flows   []float64 // by place of a source
+	Damping float64
+}
+
+// left returns by how much a round would change ranks, all together.
+func (p *PageRankPlan) left(ctx context.Context, s *rdd.Session, w *walk, ranks []float64) (sum float64, err error) {
+	hanging := 0.0
+	for node, rank := range ranks {
+		if w.Out[node] == 0 {
+			hanging += rank
+		}
+	}
+	q := ranksOf{IDs: w.IDs, Ranks: ranks, Damping: w.damping}
+	for node, rank := range ranks {
+		begin := (1 - w.damping + w.damping*hanging) * w.begin(int32(node))
+		if q.Begins = append(q.Begins, begin); !w.Into[node] {
+			sum += math.Abs(begin - rank)
+		}
+	}
+	for _, node := range w.Source {
+		q.Flows = append(q.Flows, w.damping*ranks[node]/float64(w.Out[node]))
+	}
+	of, err := p.changed.Run(ctx, s, q)
+	for _, x := range of {
+		sum += x
+	}
+	return sum, err
+}
+
+// addChanged adds what a round would change the ranks of a batch's nodes by.
+func addChanged(sum float64, q ranksOf, b *rdd.Batch) float64 {
+	for _, r := range b.Rows {
+		node, _ := slices.BinarySearch(q.IDs, int64(b.Labels[r]))
+		rank := q.Begins[node]
+		all := b.Indices[b.Offsets[r]:b.Offsets[r+1]]
+		for i, place := range all {
+			if i == 0 || place != all[i-1] {
+				rank += q.Flows[place]
+			}
+		}
+		sum += math.Abs(rank - q.Ranks[node])
+	}
+	return sum
 }
 
 // walkOf reads the graph.
@@ -241,6 +312,7 @@ func (p *PageRankPlan) walkOf(ctx context.Context, s *rdd.Session, c Config) (*w
 // collect takes the ranks of a tick, which sum to 1 but for rounding, and has them sum to 1.
 func (p *PageRankPlan) collect(tick *tables.Tick, w *walk, r *Ranks) {
 	sum := 0.0
+	r.Dangling = 0
 	for node := range w.IDs {
 		rank := p.shares.At(tick, node/blockNodes).Values[node%blockNodes]
 		if n := w.Out[node]; n > 0 {

@@ -24,6 +24,7 @@ type ClientOf[V any] struct {
 	lives    map[Worker]Life // the last that each worker had here
 	rows     map[Row]*cached[V]
 	asking   map[Row]*cached[V] // that were asked for, and have not come
+	looked   time.Duration      // when these were looked through last
 	watch    int
 	used     int
 	evicted  int

@@ -2,7 +2,6 @@ package consistency
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -102,11 +101,12 @@ func (c *ClientOf[V]) outdated(m Value[V]) bool {
 
 // wake has workers ask again that wait for something.
 func (c *ClientOf[V]) wake(what waitFor, is func(*Seat[V]) bool) (out []Command[V]) {
-	for _, id := range c.sorted() {
-		if w := c.workers[id]; w.waits != nil && w.waits.what == what && is(w) {
+	for _, w := range c.workers {
+		if w.waits != nil && w.waits.what == what && is(w) {
 			out = append(out, Command[V]{Wake: &w.id})
 		}
 	}
+	slices.SortFunc(out, func(a, b Command[V]) int { return cmp.Compare(*a.Wake, *b.Wake) })
 	return out
 }
 
@@ -201,25 +201,48 @@ func (c *ClientOf[V]) Tick(now time.Duration) (out []Command[V]) {
 		s := c.workers[id]
 		if eager := plantedLeaves(c.o.Eager); eager && s.waits != nil {
 			c.flush(s, now)
-		} else {
-			s.due.Store(eager)
+		} else if eager {
+			s.due.Store(true)
 		}
 		out = c.sendOf(s, now, out)
-		if what, since := c.Waits(id); what != "" && now-since > c.o.Patience {
+		if s.waits != nil && now-s.waits.since > c.o.Patience && !(c.o.Together && s.waits.what == forOther) {
+			what, since := c.Waits(id)
 			out = append(out, Command[V]{Fail: &Failure{Worker: s.id, For: what, Waited: now - since}})
 		}
 	}
-	for _, row := range slices.Sorted(maps.Keys(c.asking)) {
-		if r := c.asking[row]; now-r.asked >= c.o.Again {
-			out = append(out, c.ask(row, r, r.need, now)...)
-		}
-	}
+	out = append(out, c.askAgain(now)...)
 	for shard, l := range c.left {
 		if l != nil && now-l.at >= c.o.Again {
 			out = append(out, c.leave(shard, now)...)
 		}
 	}
 	return out
+}
+
+// askAgain asks for rows again that have not come.
+func (c *ClientOf[V]) askAgain(now time.Duration) (out []Command[V]) {
+	if now < c.looked+c.o.Again/8 {
+		return nil
+	}
+	c.looked = now
+	var late []Row
+	for row, r := range c.asking {
+		if now-r.asked >= c.o.Again {
+			late = append(late, row)
+		}
+	}
+	slices.Sort(late)
+	for _, row := range late {
+		out = append(out, c.ask(row, c.asking[row], c.asking[row].need, now)...)
+	}
+	return out
+}
+
+// AskToFlush has each worker call Flush before it uses the table again.
+func (c *ClientOf[V]) AskToFlush() {
+	for _, s := range c.workers {
+		s.due.Store(true)
+	}
 }
 
 // Flush sends what a worker has added so far, as bandwidth allows; the worker calls it where it is Due.

@@ -127,7 +127,8 @@ type Options struct {
 	// Every is after how many clocks shards make a snapshot of their own accord, so that clients let go of their logs;
 	// 0 is never. They make one of Last, too, where that is not 0.
 	Every, Last Clock
-	// Together says that clients and shards end together, so that no log is kept for a shard that is lost.
+	// Together says that clients and shards end together, so that no log is kept for a shard that is lost, and that a
+	// worker which others wait for is there, however long it takes.
 	Together bool
 	// Again is after how long a message without an answer is sent again, and Patience how long is waited at all.
 	Again, Patience time.Duration

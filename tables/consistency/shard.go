@@ -21,8 +21,8 @@ type Shard[V any] struct {
 	complete  Clock // as it was told
 	rows      map[Row]*shardRow[V]
 	from      []*stream
-	waiting   []Read // for a later age
-	answered  bool   // all of them that have their age
+	waiting   map[reader]Read // for a later age
+	answered  bool            // all of them that have their age
 	gone      map[Client]bool
 	push      budget
 	saveAt    map[Clock]bool
@@ -30,13 +30,21 @@ type Shard[V any] struct {
 	saved     Clock // to be said until it is known
 	kept      Clock
 	told      time.Duration // when it has said last what it has
+	looked    time.Duration // when it has looked last at what was sent and not seen
 
 	touched map[Clock][]Row // rows that have updates of clocks from age on, perhaps more than once
 	heldOf  map[Clock]int   // how many updates of each clock are held back
 	holding map[Row]bool    // rows with such
 	dirty   map[Row]bool    // rows of which some have not seen the last version
+	unsent  map[Row]bool    // of these, rows of which some were not sent it
 	stirred bool            // what everyone has seen may have changed
 	applied []Applied       // of all workers, as values have it; nil where it has changed
+}
+
+// reader is a client that reads a row.
+type reader struct {
+	client Client
+	row    Row
 }
 
 // stream is what has come of a worker.
@@ -108,7 +116,8 @@ type watcher struct {
 func NewShard[V any](b Beginning, o Options, alg Algebra[V], from *Snapshot[V]) *Shard[V] {
 	s := &Shard[V]{o: o, alg: alg, id: b.Shard, epoch: b.Epoch, era: b.Era, open: plantedOpen(b.Epoch == 1),
 		rows: map[Row]*shardRow[V]{}, gone: map[Client]bool{}, saveAt: map[Clock]bool{}, push: budget{rate: o.Budget},
-		touched: map[Clock][]Row{}, heldOf: map[Clock]int{}, holding: map[Row]bool{}, dirty: map[Row]bool{}}
+		waiting: map[reader]Read{}, touched: map[Clock][]Row{}, heldOf: map[Clock]int{}, holding: map[Row]bool{},
+		dirty: map[Row]bool{}, unsent: map[Row]bool{}}
 	for range o.Workers {
 		s.from = append(s.from, &stream{Applied: Applied{Life: 1}, ends: map[Clock]int{}})
 	}
@@ -167,7 +176,7 @@ func (s *Shard[V]) Step(message any, now time.Duration) (out []Command[V]) {
 		out = s.onSaveAt(m)
 	}
 	out = s.advance(out)
-	return s.spread(now, out)
+	return s.spread(s.unsent, now, out)
 }
 
 // Tick repeats what may have been lost, and sends what has changed.
@@ -182,7 +191,11 @@ func (s *Shard[V]) Tick(now time.Duration) (out []Command[V]) {
 			out = append(out, Command[V]{ToBookkeeper: Saved{Shard: s.id, Epoch: s.epoch, Age: s.saved}})
 		}
 	}
-	return s.spread(now, out)
+	if now-s.looked < s.o.Again/8 {
+		return s.spread(s.unsent, now, out)
+	}
+	s.looked = now
+	return s.spread(s.dirty, now, out)
 }
 
 func (s *Shard[V]) have(w Worker) Command[V] {
@@ -246,7 +259,7 @@ func (s *Shard[V]) release(row Row, r *shardRow[V], p *pending[V]) {
 		r.visible.add(s.alg, p.delta)
 	}
 	if len(r.watchers) > 0 {
-		s.dirty[row] = true
+		s.dirty[row], s.unsent[row] = true, true
 		size := s.size(p.delta)
 		for _, w := range r.watchers {
 			w.change += size
@@ -256,10 +269,11 @@ func (s *Shard[V]) release(row Row, r *shardRow[V], p *pending[V]) {
 		r.unseen = append(r.unseen, p)
 	}
 	if s.o.Bound > 0 && p.life == s.from[p.worker].Life {
-		t := s.from[p.worker]
-		for i := range t.parts {
-			if t.parts[i].row == row && t.parts[i].number == p.number {
-				t.parts[i].version = p.version
+		parts := s.from[p.worker].parts
+		for i, part := range slices.Backward(parts) { // one that was not held back is the last
+			if part.row == row && part.number == p.number {
+				parts[i].version = p.version
+				break
 			}
 		}
 	}
@@ -310,12 +324,9 @@ func (s *Shard[V]) onRead(m Read) []Command[V] {
 
 // await keeps a read until its age is there. Of several of a client's of one row the least age is what it waits for.
 func (s *Shard[V]) await(m Read) {
-	at := slices.IndexFunc(s.waiting, func(o Read) bool { return o.Client == m.Client && o.Row == m.Row })
-	switch {
-	case at < 0:
-		s.waiting = append(s.waiting, m)
-	case m.Watch > s.waiting[at].Watch || m.Watch == s.waiting[at].Watch && m.Age < s.waiting[at].Age:
-		s.waiting[at] = m
+	had, waits := s.waiting[reader{m.Client, m.Row}]
+	if !waits || m.Watch > had.Watch || m.Watch == had.Watch && m.Age < had.Age {
+		s.waiting[reader{m.Client, m.Row}] = m
 	}
 }
 
@@ -400,7 +411,7 @@ func (s *Shard[V]) onGone(c Client) {
 	for _, r := range s.rows {
 		delete(r.watchers, c)
 	}
-	s.waiting = slices.DeleteFunc(s.waiting, func(m Read) bool { return m.Client == c })
+	maps.DeleteFunc(s.waiting, func(r reader, _ Read) bool { return r.client == c })
 }
 
 // onRestart takes back what a worker has added since a clock.
@@ -461,7 +472,7 @@ func (s *Shard[V]) rebuild(row Row, r *shardRow[V]) {
 	}
 	for _, w := range r.watchers {
 		w.change = math.Inf(1)
-		s.dirty[row] = true
+		s.dirty[row], s.unsent[row] = true, true
 	}
 }
 
@@ -477,15 +488,21 @@ func (s *Shard[V]) advance(out []Command[V]) []Command[V] {
 		return out
 	}
 	s.answered = true
-	var still []Read
-	for _, m := range s.waiting {
-		if m.Age > s.age {
-			still = append(still, m)
-		} else if c := s.answer(m); c.ToClient != nil {
+	var now []Read
+	for r, m := range s.waiting {
+		if m.Age <= s.age {
+			now = append(now, m)
+			delete(s.waiting, r)
+		}
+	}
+	slices.SortFunc(now, func(a, b Read) int {
+		return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.Row, b.Row))
+	})
+	for _, m := range now {
+		if c := s.answer(m); c.ToClient != nil {
 			out = append(out, c)
 		}
 	}
-	s.waiting = still
 	return out
 }
 

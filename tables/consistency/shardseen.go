@@ -88,20 +88,41 @@ func (w *watcher) before(o *watcher, now, long time.Duration) int {
 	return cmp.Compare(o.change, w.change)
 }
 
-// spread sends what has changed to those that have it, the largest changes first, as bandwidth allows.
-func (s *Shard[V]) spread(now time.Duration, out []Command[V]) []Command[V] {
-	if !s.o.Eager || !s.open || len(s.dirty) == 0 {
+// spread sends what has changed of some rows to those that have them, the largest changes first, as bandwidth allows.
+func (s *Shard[V]) spread(rows map[Row]bool, now time.Duration, out []Command[V]) []Command[V] {
+	if !s.o.Eager || !s.open || len(rows) == 0 {
 		return out
 	}
-	s.push.refill(now)
-	type due struct {
-		row Row
-		to  Client
-		w   *watcher
+	if s.push.refill(now); s.push.rate > 0 && s.push.left <= 0 {
+		return out
 	}
-	var all []due
-	for _, k := range slices.Sorted(maps.Keys(s.dirty)) {
+	all := s.due(rows, now)
+	for i, d := range all {
+		r := s.rows[d.row]
+		if !s.push.take(s.alg.Bytes(r.visible.v)) {
+			for _, late := range all[i:] {
+				s.unsent[late.row] = true
+			}
+			break
+		}
+		d.w.sent, d.w.at = r.version, now
+		out = append(out, s.value(d.to, d.row, d.w.watch, r))
+	}
+	return out
+}
+
+// due is a change that a client is to be sent.
+type due struct {
+	row Row
+	to  Client
+	w   *watcher
+}
+
+// due returns what of some rows is to be sent, in its order. Rows of which all have the last version go out of sight.
+func (s *Shard[V]) due(rows map[Row]bool, now time.Duration) (all []due) {
+	for _, k := range slices.Sorted(maps.Keys(rows)) {
 		r := s.rows[k]
+		delete(s.unsent, k)
 		if r.seenByAll(r.version) {
 			delete(s.dirty, k)
 			continue
@@ -117,13 +138,5 @@ func (s *Shard[V]) spread(now time.Duration, out []Command[V]) []Command[V] {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b due) int { return a.w.before(b.w, now, s.o.Again) })
-	for _, d := range all {
-		r := s.rows[d.row]
-		if !s.push.take(s.alg.Bytes(r.visible.v)) {
-			break
-		}
-		d.w.sent, d.w.at = r.version, now
-		out = append(out, s.value(d.to, d.row, d.w.watch, r))
-	}
-	return out
+	return all
 }
