@@ -6,6 +6,7 @@ import (
 	"github.com/volley-engine/volley/mllib/als"
 	"github.com/volley-engine/volley/mllib/internal/model"
 	"github.com/volley-engine/volley/mllib/kmeans"
+	"github.com/volley-engine/volley/mllib/lda"
 	"github.com/volley-engine/volley/mllib/linear"
 	"github.com/volley-engine/volley/mllib/mlp"
 	"github.com/volley-engine/volley/rdd"
@@ -41,7 +42,7 @@ func ImportancesOf(ctx context.Context, m Model, in rdd.Input, uris []string,
 
 // kinds are those of all models that a program can read. Linear models are asked last:
 // their jobs may have any name.
-var kinds = []model.Kind{linear.SoftmaxKind, kmeans.Kind, als.Kind, mlp.Kind, linear.Kind}
+var kinds = []model.Kind{linear.SoftmaxKind, kmeans.Kind, als.Kind, lda.Kind, mlp.Kind, linear.Kind}
 
 // LoadModel reads a model's directory.
 func LoadModel(dir string) (Model, error) { return model.Load(dir, kinds) }

@@ -8,6 +8,7 @@ import (
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/mllib/kmeans"
+	"github.com/volley-engine/volley/mllib/lda"
 	"github.com/volley-engine/volley/mllib/linear"
 	"github.com/volley-engine/volley/mllib/mlp"
 	"github.com/volley-engine/volley/rdd"
@@ -246,4 +247,34 @@ func BuildComponents(g *rdd.Graph, c Edges) *ComponentsPlan { return graph.Build
 // FindComponents computes the connected components of a graph.
 func FindComponents(ctx context.Context, s *rdd.Session, c Edges, p *ComponentsPlan) (*Components, error) {
 	return graph.FindComponents(ctx, s, c, p)
+}
+
+// Topic models.
+type (
+	// LDAConfig configures latent Dirichlet allocation.
+	LDAConfig = lda.Config
+	// LDAPlan is the plan of a topic model.
+	LDAPlan = lda.Plan
+	// TopicModel is topics.
+	TopicModel = lda.Model
+	// TopicsFound is the outcome of finding topics.
+	TopicsFound = lda.Outcome
+)
+
+// ReadVocabulary reads the words of a vocabulary, one a line.
+func ReadVocabulary(ctx context.Context, uri string) ([]string, error) {
+	return lda.ReadVocabulary(ctx, uri)
+}
+
+// CheckDocuments refuses files of documents of which a line is wrong, or has a word that the vocabulary does not have.
+func CheckDocuments(ctx context.Context, uris []string, vocabulary int) error {
+	return lda.CheckDocuments(ctx, uris, vocabulary)
+}
+
+// BuildLDA declares the plan of a topic model.
+func BuildLDA(g *rdd.Graph, c LDAConfig) *LDAPlan { return lda.Build(g, c) }
+
+// TrainLDA finds the topics.
+func TrainLDA(ctx context.Context, s *rdd.Session, c LDAConfig, p *LDAPlan) (*TopicsFound, error) {
+	return lda.Train(ctx, s, c, p)
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/volley-engine/volley/mllib/internal/model"
+	"github.com/volley-engine/volley/mllib/lda"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -14,6 +15,9 @@ import (
 // and scores, or predictions; or with each set labels and the probability of each class, in the order of the model's
 // labels.
 func Predict(ctx context.Context, m Model, in rdd.Input, uris []string, w io.Writer, each bool) (int64, error) {
+	if topics, is := m.(*lda.Model); is && !each { // documents are no rows of columns
+		return topics.Predict(ctx, in, uris, w)
+	}
 	return model.Predict(ctx, m, in, uris, w, each)
 }
 

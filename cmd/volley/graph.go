@@ -23,48 +23,31 @@ import (
 
 // graphFlags are the flags of jobs on graphs.
 type graphFlags struct {
-	engine      volley.EngineFlags
-	bounded     boundedFlags
-	edges       mllib.Edges
-	out, config string
-	checkpoints string
-	every       int
-	overwrite   bool
-	resume      bool
-	json        bool
-	converge    bool
-	personal    []int64
-	damping     float64
-	tol         float64
-	most        int
+	placedFlags
+	bounded  boundedFlags
+	edges    mllib.Edges
+	converge bool
+	personal []int64
+	damping  float64
+	tol      float64
+	most     int
 }
-
-// place are the flags of the engine that say where a job runs, and not how its steps end.
-var place = []string{"executors", "slots", "memory", "data-dir", "disk", "max-wait", "task-timeout", "event-log",
-	"log-level"}
 
 func (f *graphFlags) register(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.edges.Data, "data", nil,
 		"files of edges, one a line: two whole numbers with blanks, a tab or a comma between them; # and % begin "+
 			"comments: paths, globs, directories, or names of objects")
 	fs.BoolVar(&f.edges.Undirected, "undirected", false, "each edge leads both ways")
-	fs.IntVar(&f.edges.Splits, "splits", 8, "number of splits")
-	fs.Uint64Var(&f.edges.Seed, "seed", 1, "seed of the order of nodes in splits")
+	fs.Uint64Var(&f.seed, "seed", 1, "seed of the order of nodes in splits")
 	fs.StringVar(&f.out, "out", "",
 		"file for the table of nodes, Parquet where it ends in .parquet and else CSV; - is stdout")
 	fs.BoolVar(&f.overwrite, "overwrite", false, "replace the file if it exists")
-	fs.BoolVar(&f.json, "json", false, "print one JSON object with the result on stdout")
-	fs.StringVar(&f.config, "config", "", "YAML file with values for flags")
-	all := pflag.NewFlagSet("engine", pflag.ContinueOnError)
-	f.engine.Register(all)
-	for _, name := range place {
-		fs.AddFlag(all.Lookup(name))
-	}
+	f.placedFlags.register(fs)
 }
 
 // ready reads and checks the flags that all jobs on graphs have.
 func (f *graphFlags) ready(c *cobra.Command) (cfg volley.Config, err error) {
-	if err = fillFlags(c); err != nil {
+	if cfg, err = f.placedFlags.ready(c, f.edges.Data); err != nil {
 		return cfg, err
 	}
 	switch {
@@ -72,14 +55,6 @@ func (f *graphFlags) ready(c *cobra.Command) (cfg volley.Config, err error) {
 		return cfg, usage(c, "data", "it is missing: say which edges")
 	case f.out == "-" && f.json:
 		return cfg, usage(c, "json", "stdout is where --out - goes")
-	case f.resume && f.checkpoints == "":
-		return cfg, usage(c, "resume", "it needs --checkpoint-dir")
-	}
-	if err = volley.Within("splits", float64(f.edges.Splits), 1, 1e6, false); err != nil {
-		return cfg, err
-	}
-	if err = notAnInput(c, "out", f.out, f.edges.Data); err != nil {
-		return cfg, err
 	}
 	if dir := filepath.Dir(localPath(f.out)); f.out != "" && f.out != "-" && !objects.Is(f.out) {
 		if _, failed := os.Stat(dir); failed != nil {
@@ -89,10 +64,8 @@ func (f *graphFlags) ready(c *cobra.Command) (cfg volley.Config, err error) {
 	if _, failed := os.Stat(f.out); failed == nil && !f.overwrite && f.out != "-" {
 		return cfg, usage(c, "out", "%s exists", f.out).(*fault.Error).WithHint("--overwrite replaces it")
 	}
-	f.edges.Data = absolute(f.edges.Data)
-	cfg, err = f.engine.Config()
-	cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = f.checkpoints, f.every, f.resume
-	return cfg, err
+	f.edges.Data, f.edges.Splits, f.edges.Seed = absolute(f.edges.Data), f.splits, f.seed
+	return cfg, nil
 }
 
 // graphResult is the JSON object of a job on a graph.
@@ -102,7 +75,7 @@ type graphResult struct {
 	Nodes        int      `json:"nodes"`
 	Edges        int64    `json:"edges"`
 	Duplicates   int64    `json:"duplicate_edges"`
-	Dangling     int      `json:"dangling,omitempty"`
+	Dangling     *int     `json:"dangling,omitempty"`
 	Iterations   int      `json:"iterations,omitempty"`
 	StoppedBy    string   `json:"stopped_by,omitempty"`
 	Change       *float64 `json:"change,omitempty"`
@@ -141,9 +114,7 @@ that no round would change.`,
 	fs.Float64Var(&f.tol, "tol", 1e-10, "stop when a round changes all ranks together by at most this; 0 never")
 	fs.IntVar(&f.most, "max-iterations", 500, "most rounds")
 	fs.Int64SliceVar(&f.personal, "personalize", nil, "nodes at which walks begin, as 17,42 (default: all)")
-	fs.StringVar(&f.checkpoints, "checkpoint-dir", "", "directory for checkpoints, or the name of one in a store")
-	fs.IntVar(&f.every, "checkpoint-every", 10, "rounds between checkpoints")
-	fs.BoolVar(&f.resume, "resume", false, "go on from the newest whole checkpoint, with the options of before")
+	f.registerCheckpoints(fs)
 	fs.BoolVar(&f.converge, "must-converge", false, "exit with 3 where the result has not converged; it is saved and "+
 		"printed all the same")
 	return c
@@ -186,7 +157,7 @@ func rankTable(r *mllib.Ranks, job *mllib.PageRankConfig) *graphTable {
 		text: fmt.Sprintf("%d nodes and %d edges after %d rounds; the last changed all by %.3g, which are within %.3g",
 			len(r.Nodes), r.Edges, r.Iterations, r.Change, r.Bound),
 		graphResult: graphResult{Job: "pagerank", Sync: job.Model.String(), Nodes: len(r.Nodes), Edges: r.Edges,
-			Duplicates: r.Lines - r.Edges, Dangling: r.Dangling, Iterations: r.Iterations, StoppedBy: r.StoppedBy,
+			Duplicates: r.Lines - r.Edges, Dangling: &r.Dangling, Iterations: r.Iterations, StoppedBy: r.StoppedBy,
 			Change: &r.Change, Bound: &r.Bound, Converged: &r.Converged, Waited: r.Waited}}
 }
 

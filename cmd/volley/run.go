@@ -53,8 +53,8 @@ real protocol over in-memory pipes, and runs a bundled job on them.`,
 	for _, name := range jobNames() {
 		run.AddCommand(runJobCommand(newJob(name)))
 	}
-	run.AddCommand(runPageRankCommand(), runComponentsCommand(), runPredictCommand())
-	return oneOfThem(run, func() []string { return append(jobNames(), "pagerank", "components") }, "bundled job")
+	run.AddCommand(runLDACommand(), runPageRankCommand(), runComponentsCommand(), runPredictCommand())
+	return oneOfThem(run, func() []string { return append(jobNames(), "lda", "pagerank", "components") }, "bundled job")
 }
 
 // register declares the flags with their defaults.

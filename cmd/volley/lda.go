@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/mllib"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// ldaFlags are the flags of topic models.
+type ldaFlags struct {
+	placedFlags
+	bounded    boundedFlags
+	data, test []string
+	vocabulary string
+	job        mllib.LDAConfig
+}
+
+func runLDACommand() *cobra.Command {
+	f := &ldaFlags{}
+	c := &cobra.Command{
+		Use:   "lda --data URI…",
+		Short: "Find topics in documents",
+		Long: `Finds --topics topics: distributions of words, of which each document mixes some
+(latent Dirichlet allocation by collapsed Gibbs sampling, each token's topic being
+offered what its word and its document have). The mixtures' prior becomes
+asymmetric by what the documents say, unless --fixed-alpha. Data is in the format
+of lda-c: a document a line, as the number of its different words and then each as
+number:count, numbers from 0; --vocab has the words, one a line. With --test,
+perplexity is that of the second half of each test document's tokens, its mixture
+being that of the first half; coherence is the mean normalized pointwise mutual
+information of each topic's ten first words.`,
+		Example: "  volley run lda --data docs.dat --vocab vocab.txt --topics 20 --max-iterations 200 " +
+			"--test test.dat --out model",
+		Args: exactArgs(0, "no arguments beside flags"),
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
+	}
+	fs := c.Flags()
+	fs.StringSliceVar(&f.data, "data", nil, "documents: paths, globs, directories, or names of objects")
+	fs.StringSliceVar(&f.test, "test", nil, "test documents, for the perplexity")
+	fs.StringVar(&f.vocabulary, "vocab", "", "file with the words, one a line (default: words are their numbers)")
+	fs.IntVar(&f.job.Topics, "topics", 20, "number of topics")
+	fs.Float64Var(&f.job.Alpha, "alpha", 0.1, "prior of each topic in a document, at first")
+	fs.Float64Var(&f.job.Beta, "beta", 0.01, "prior of each word in a topic")
+	fs.BoolVar(&f.job.Fixed, "fixed-alpha", false, "keep the prior of topics as it is")
+	fs.IntVar(&f.job.MaxIterations, "max-iterations", 200, "iterations: how often each token's topic is sampled")
+	fs.Uint64Var(&f.seed, "seed", 1, "seed of the topics that are drawn, and of the order of documents in splits")
+	fs.StringVar(&f.out, "out", "",
+		"directory for the model, or the name of one in a store (s3://, gs://); none is kept without it")
+	fs.BoolVar(&f.overwrite, "overwrite", false, "replace the model directory if it exists")
+	f.placedFlags.register(fs)
+	f.registerCheckpoints(fs)
+	f.bounded.register(fs)
+	return c
+}
+
+// ldaResult is the JSON object of a topic model.
+type ldaResult struct {
+	Job          string             `json:"job"`
+	Sync         string             `json:"sync"`
+	Documents    int64              `json:"documents"`
+	Tokens       int64              `json:"tokens"`
+	Words        int                `json:"words"`
+	Topics       int                `json:"topics"`
+	Iterations   int                `json:"iterations"`
+	StoppedBy    string             `json:"stopped_by"`
+	Objective    float64            `json:"objective"`
+	Metrics      map[string]float64 `json:"metrics"`
+	Top          [][]string         `json:"top_words"`
+	Seconds      float64            `json:"seconds"`
+	LoadSeconds  float64            `json:"load_seconds"`
+	TrainSeconds float64            `json:"train_seconds"`
+	Waited       float64            `json:"waited_share"`
+	Executors    int                `json:"executors"`
+	Splits       int                `json:"splits"`
+	Model        string             `json:"model"`
+	LogDigest    string             `json:"log_digest,omitempty"`
+}
+
+// ready reads and checks the flags, and reads the vocabulary.
+func (f *ldaFlags) ready(c *cobra.Command) (cfg volley.Config, err error) {
+	if cfg, err = f.placedFlags.ready(c, append(f.data, f.test...)); err != nil {
+		return cfg, err
+	}
+	if len(f.data) == 0 {
+		return cfg, usage(c, "data", "it is missing: say which documents")
+	}
+	if f.out != "" {
+		if err = mllib.CanSave(f.out, f.overwrite); err != nil {
+			return cfg, err
+		}
+	}
+	if f.vocabulary != "" {
+		if f.job.Words, err = mllib.ReadVocabulary(c.Context(), f.vocabulary); err != nil {
+			return cfg, err
+		}
+	}
+	if f.job.Model, err = f.bounded.model(c); err != nil {
+		return cfg, err
+	}
+	f.job.Data, f.job.Splits, f.job.Seed = absolute(f.data), f.splits, f.seed
+	if err = mllib.CheckDocuments(c.Context(), f.test, len(f.job.Words)); err != nil { // before anything is trained
+		return cfg, err
+	}
+	return cfg, f.job.Check()
+}
+
+func (f *ldaFlags) run(c *cobra.Command) error {
+	cfg, err := f.ready(c)
+	if err != nil {
+		return err
+	}
+	screen, began := newScreen(f.json), time.Now()
+	cfg.Progress, cfg.Observer = screen.progress, screen.step
+	var t *mllib.TopicsFound
+	out, err := volley.Run(c.Context(), cfg, "lda", f.job, mllib.BuildLDA,
+		func(ctx context.Context, s *rdd.Session, job mllib.LDAConfig, p *mllib.LDAPlan) (_ string, err error) {
+			if t, err = mllib.TrainLDA(ctx, s, job, p); err != nil {
+				return "", err
+			}
+			return t.StoppedBy, nil
+		})
+	screen.done()
+	if err != nil && c.Context().Err() != nil {
+		return errInterrupted
+	}
+	if err != nil {
+		return err
+	}
+	r := &ldaResult{Job: "lda", Sync: f.job.Model.String(), Documents: t.Documents, Tokens: t.Model.Tokens,
+		Words: t.Model.Known, Topics: t.Model.Topics, Iterations: t.Iterations, StoppedBy: t.StoppedBy,
+		Objective: -t.LogWords, Metrics: map[string]float64{"coherence": mean(t.Model.Coherence)},
+		LoadSeconds: out.Load.Seconds(), Waited: t.Waited, Executors: out.Executors, Splits: f.splits, Model: f.out,
+		LogDigest: out.LogDigest}
+	r.TrainSeconds = time.Since(began).Seconds() - r.LoadSeconds
+	if err := f.finish(c, t, r); err != nil {
+		return err
+	}
+	r.Seconds = time.Since(began).Seconds()
+	if f.json {
+		return printJSON(r)
+	}
+	return r.show(t.Model)
+}
+
+// finish evaluates and saves a model.
+func (f *ldaFlags) finish(c *cobra.Command, t *mllib.TopicsFound, r *ldaResult) error {
+	if len(f.test) > 0 {
+		held, err := t.Model.Evaluate(c.Context(), rdd.Input{}, f.test)
+		if err != nil {
+			return errors.Join(err, f.save(t.Model)) // it is trained: nothing is lost
+		}
+		for name, v := range held {
+			r.Metrics[name] = v
+		}
+	}
+	for _, words := range t.Model.Top(10) {
+		names := make([]string, len(words))
+		for i, w := range words {
+			names[i] = t.Model.Name(w)
+		}
+		r.Top = append(r.Top, names)
+	}
+	return f.save(t.Model)
+}
+
+func (f *ldaFlags) save(m *mllib.TopicModel) error {
+	if f.out == "" {
+		return nil
+	}
+	return m.Save(f.out, f.overwrite)
+}
+
+func mean(x []float64) (sum float64) {
+	for _, v := range x {
+		sum += v
+	}
+	return sum / math.Max(1, float64(len(x)))
+}
+
+// show prints the result for people.
+func (r *ldaResult) show(m *mllib.TopicModel) error {
+	fmt.Fprintf(os.Stderr, "lda: %d documents, %d iterations, %.4f nats a token, coherence %.3f", r.Documents,
+		r.Iterations, r.Objective, r.Metrics["coherence"])
+	if p, ok := r.Metrics["perplexity"]; ok {
+		fmt.Fprintf(os.Stderr, ", perplexity %.1f", p)
+	}
+	fmt.Fprintf(os.Stderr, "; %.3g s, of which loading %.3g s\n", r.Seconds, r.LoadSeconds)
+	_, err := fmt.Print(m.Describe())
+	return err
+}

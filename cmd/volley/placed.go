@@ -1,0 +1,61 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/volley-engine/volley"
+)
+
+// placedFlags are the flags of jobs that have no steps: where they run, and where their checkpoints are.
+type placedFlags struct {
+	engine      volley.EngineFlags
+	out, config string
+	checkpoints string
+	every       int
+	splits      int
+	seed        uint64
+	overwrite   bool
+	resume      bool
+	json        bool
+}
+
+// place are the flags of the engine that say where a job runs, and not how its steps end.
+var place = []string{"executors", "slots", "memory", "data-dir", "disk", "max-wait", "task-timeout", "event-log",
+	"log-level"}
+
+func (f *placedFlags) register(fs *pflag.FlagSet) {
+	fs.IntVar(&f.splits, "splits", 8, "number of splits")
+	fs.BoolVar(&f.json, "json", false, "print one JSON object with the result on stdout")
+	fs.StringVar(&f.config, "config", "", "YAML file with values for flags")
+	all := pflag.NewFlagSet("engine", pflag.ContinueOnError)
+	f.engine.Register(all)
+	for _, name := range place {
+		fs.AddFlag(all.Lookup(name))
+	}
+}
+
+// registerCheckpoints declares the flags of jobs that go on from checkpoints.
+func (f *placedFlags) registerCheckpoints(fs *pflag.FlagSet) {
+	fs.StringVar(&f.checkpoints, "checkpoint-dir", "", "directory for checkpoints, or the name of one in a store")
+	fs.IntVar(&f.every, "checkpoint-every", 10, "iterations between checkpoints")
+	fs.BoolVar(&f.resume, "resume", false, "go on from the newest whole checkpoint, with the options of before")
+}
+
+// ready reads and checks the flags, before any data is read.
+func (f *placedFlags) ready(c *cobra.Command, data []string) (cfg volley.Config, err error) {
+	if err = fillFlags(c); err != nil {
+		return cfg, err
+	}
+	if f.resume && f.checkpoints == "" {
+		return cfg, usage(c, "resume", "it needs --checkpoint-dir")
+	}
+	err = volley.FirstError(volley.Within("splits", float64(f.splits), 1, 1e6, false),
+		volley.Within("checkpoint-every", float64(f.every), 0, 1e9, false), notAnInput(c, "out", f.out, data))
+	if err != nil {
+		return cfg, err
+	}
+	cfg, err = f.engine.Config()
+	cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = f.checkpoints, f.every, f.resume
+	return cfg, err
+}

@@ -1,0 +1,120 @@
+package lda
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/storage/input"
+)
+
+// document is the words of a document, by number, and how often it has each.
+type document struct {
+	words  []int32
+	counts []int32
+}
+
+// tokens returns how many words the document has, repetitions counted.
+func (d *document) tokens() (n int) {
+	for _, c := range d.counts {
+		n += int(c)
+	}
+	return n
+}
+
+// mostWord is the greatest number of a word.
+const mostWord = 1 << 28
+
+// mostTokens bounds a document.
+const mostTokens = 1 << 24
+
+// parseDocument reads a line in the format of lda-c: how many different words there are, and then each as number:count,
+// numbers from 0. A vocabulary of no words bounds nothing.
+func parseDocument(line string, vocabulary int) (d document, err error) {
+	fields := strings.Fields(line)
+	if len(fields) == 0 {
+		return d, fmt.Errorf("the line is empty: a document has words")
+	}
+	if n, err := strconv.Atoi(fields[0]); err != nil || n != len(fields)-1 {
+		return d, fmt.Errorf("it begins with %q, and %d words follow", fields[0], len(fields)-1)
+	}
+	if len(fields) == 1 {
+		return d, fmt.Errorf("the document has no words")
+	}
+	total := 0
+	for _, f := range fields[1:] {
+		id, count, ok := strings.Cut(f, ":")
+		w, err := strconv.Atoi(id)
+		if err != nil || !ok || w < 0 || w > mostWord {
+			return d, fmt.Errorf("%q is no word: number:count, numbers from 0", f)
+		}
+		n, err := strconv.Atoi(count)
+		if total += n; err != nil || n < 1 || total > mostTokens {
+			return d, fmt.Errorf("%q is no word: its count is not between 1 and %d", f, mostTokens)
+		}
+		if vocabulary > 0 && w >= vocabulary {
+			return d, fmt.Errorf("it has word %d, the vocabulary words 0 to %d", w, vocabulary-1)
+		}
+		d.words, d.counts = append(d.words, int32(w)), append(d.counts, int32(n))
+	}
+	return d, nil
+}
+
+// readDocuments reads files of documents; the first that is wrong is named by its file and line.
+func readDocuments(ctx context.Context, uris []string, vocabulary int, take func(document)) error {
+	src, err := input.Open(ctx, input.Options{Format: input.Text}, uris...)
+	if err != nil {
+		return err
+	}
+	file, at := "", 0
+	for part := range src.Len() {
+		if p := src.Parts[part].File.Path; p != file {
+			file, at = p, 0
+		}
+		err := src.Lines(ctx, part, func(line []byte) error {
+			at++
+			d, err := parseDocument(string(line), vocabulary)
+			if err != nil {
+				return fault.New(fault.BadInput, "read", fmt.Sprintf("line %d of %s", at, file), err)
+			}
+			take(d)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckDocuments refuses files of documents of which a line is wrong, or has a word that the vocabulary does not have.
+func CheckDocuments(ctx context.Context, uris []string, vocabulary int) error {
+	if len(uris) == 0 {
+		return nil
+	}
+	return readDocuments(ctx, uris, vocabulary, func(document) {})
+}
+
+// ReadVocabulary reads the words of a vocabulary, one a line.
+func ReadVocabulary(ctx context.Context, uri string) (words []string, err error) {
+	src, err := input.Open(ctx, input.Options{Format: input.Text}, uri)
+	if err != nil {
+		return nil, err
+	}
+	for part := range src.Len() {
+		err := src.Lines(ctx, part, func(line []byte) error {
+			if words = append(words, string(bytes.TrimSpace(line))); words[len(words)-1] == "" {
+				return fault.Newf(fault.BadInput, "read", fmt.Sprintf("line %d of %s", len(words), uri),
+					"it has no word")
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return words, nil
+}

@@ -1,0 +1,102 @@
+package lda
+
+import (
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/tables"
+)
+
+// Config configures latent Dirichlet allocation (Blei, Ng and Jordan 2003): each document mixes Topics, each of which
+// is a distribution of words. Mixtures have a Dirichlet prior with Alpha for each topic at first, made asymmetric by
+// what the documents say unless Fixed, topics one with Beta for each word.
+type Config struct {
+	Data          []string // in the format of lda-c
+	Words         []string // of the vocabulary; none is numbers
+	Topics        int
+	Alpha, Beta   float64
+	Fixed         bool // Alpha stays as it is
+	MaxIterations int
+	Splits        int
+	Seed          uint64
+	Model         tables.Model
+}
+
+// mostTopics is the greatest number of topics.
+const mostTopics = 1 << 16
+
+// Check refuses configurations that no data could make right.
+func (c *Config) Check() error {
+	switch {
+	case c.Topics < 2 || c.Topics > mostTopics:
+		return fault.Newf(fault.Usage, "find", "--topics", "%d does not lie in [2, %d]", c.Topics, mostTopics)
+	case !(c.Alpha > 0 && c.Alpha <= 1e6):
+		return fault.Newf(fault.Usage, "find topics with", "--alpha", "%v does not lie in (0, 1e6]", c.Alpha)
+	case !(c.Beta > 0 && c.Beta <= 1e6):
+		return fault.Newf(fault.Usage, "find topics with", "--beta", "%v does not lie in (0, 1e6]", c.Beta)
+	case c.MaxIterations < 1:
+		return fault.Newf(fault.Usage, "find topics in", "--max-iterations", "%d iterations", c.MaxIterations)
+	}
+	return c.Model.Check()
+}
+
+// Plan is the plan of a topic model.
+type Plan struct {
+	sizes rdd.Step[int, sizes]
+	pairs rdd.Step[topWords, together]
+	// words has of each word how many of its tokens are of each topic, totals of all words.
+	words  *tables.Table[int32]
+	totals *tables.Table[int64]
+	// mixtures has, a row each time, what a step of alpha needs of all documents.
+	mixtures *tables.Table[float64]
+	work     tables.Work[params, string, topics]
+}
+
+// params are those of a run.
+type params struct {
+	Config
+	Vocabulary int
+}
+
+// sizes are those of a corpus.
+type sizes struct {
+	Documents, Tokens, Pairs int64
+	Words                    int64 // the greatest number of a word, and one more
+}
+
+// topics are the topics of a worker's tokens: of each document, in the order of its words.
+type topics struct{ Of []uint16 }
+
+// Build declares the plan.
+func Build(g *rdd.Graph, c Config) *Plan {
+	docs := rdd.Pack(rdd.MapErr(rdd.TextFile(g, c.Data...), func(line string) (string, error) {
+		_, err := parseDocument(line, len(c.Words))
+		return line, err
+	}), rdd.Splits(c.Splits), rdd.Seed(c.Seed))
+	p := &Plan{sizes: rdd.Aggregate(docs, sizing()), pairs: rdd.Aggregate(docs, pairing()),
+		words:    tables.New[int32](g, "words", tables.Sparse(0, c.Topics), c.Model),
+		totals:   tables.New[int64](g, "totals", tables.Dense(1, c.Topics), c.Model),
+		mixtures: tables.New[float64](g, "mixtures", tables.Dense(c.MaxIterations/alphaEvery+1, c.Topics+1), c.Model)}
+	p.work = tables.Worker(docs, p.clock, p.words, p.totals, p.mixtures)
+	return p
+}
+
+// sizing measures documents.
+func sizing() rdd.Aggregator[int, string, sizes] {
+	return rdd.Aggregator[int, string, sizes]{
+		Zero: func(int) sizes { return sizes{} },
+		Add: func(s sizes, _ int, line string) sizes {
+			d, err := parseDocument(line, 0)
+			if err != nil {
+				return s // it was refused when it was packed
+			}
+			for _, w := range d.words {
+				s.Words = max(s.Words, int64(w)+1)
+			}
+			s.Documents, s.Tokens, s.Pairs = s.Documents+1, s.Tokens+int64(d.tokens()), s.Pairs+int64(len(d.words))
+			return s
+		},
+		Merge: func(a, b sizes) sizes {
+			return sizes{a.Documents + b.Documents, a.Tokens + b.Tokens, a.Pairs + b.Pairs, max(a.Words, b.Words)}
+		},
+	}
+}

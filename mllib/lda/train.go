@@ -1,0 +1,163 @@
+package lda
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/tables"
+)
+
+// clock does a worker's clock: the first draws the topics of its tokens, each other one samples them once.
+func (p *Plan) clock(c *tables.Clock[params, string, topics]) error {
+	rng := rand.New(rand.NewPCG(c.Param.Seed, uint64(c.Worker())<<32|uint64(c.Number())))
+	var failed error
+	own := c.Notes(func() any {
+		var docs []document
+		for line := range c.Rows() {
+			d, err := parseDocument(line, c.Param.Vocabulary)
+			if failed = err; err != nil {
+				break
+			}
+			docs = append(docs, d)
+		}
+		return newCorpus(docs, c.Param.Topics, c.State.Of, rng)
+	}).(*corpus)
+	if failed != nil {
+		return failed
+	}
+	words, totals := p.words.In(c), p.totals.In(c)
+	if c.Number() == 0 {
+		own.begin(words, totals)
+	} else {
+		p.iterate(c, own, rng)
+	}
+	c.State.Of = own.state()
+	return nil
+}
+
+// begin counts the tokens of topics that were drawn.
+func (c *corpus) begin(words *tables.Access[int32], totals *tables.Access[int64]) {
+	for i, w := range c.words {
+		for j := c.ends[i]; j < c.ends[i+1]; j++ {
+			words.Inc(int(w), int(c.topic[j]), 1)
+			totals.Inc(0, int(c.topic[j]), 1)
+		}
+	}
+}
+
+// iterate samples all topics once. Alphas have a step where all documents have been measured for it.
+func (p *Plan) iterate(c *tables.Clock[params, string, topics], own *corpus, rng *rand.Rand) {
+	totals, mixtures := p.totals.In(c), p.mixtures.In(c)
+	alphas := c.Param.alphas(alphaSteps(c.Param.Model, c.Number()), func(step int) []float64 {
+		return mixtures.Row(step).Values
+	})
+	own.setAlphas(alphas)
+	before := slices.Clone(totals.Row(0).Values)
+	for k, n := range before {
+		own.totals[k] = float64(n) + c.Param.Beta*float64(c.Param.Vocabulary)
+	}
+	own.sweep(c.Param.Beta, p.words.In(c), rng)
+	for k, n := range before {
+		now := int64(own.totals[k] - c.Param.Beta*float64(c.Param.Vocabulary) + 0.5)
+		if now != n {
+			totals.Inc(0, k, now-n)
+		}
+	}
+	if !c.Param.Fixed && c.Number()%alphaEvery == 0 {
+		own.measure(mixtures, c.Number()/alphaEvery-1)
+	}
+}
+
+// alphaSteps returns how many steps of alphas a worker knows at a clock: those for which all workers have measured
+// their documents in clocks that it sees.
+func alphaSteps(m tables.Model, clock int) int {
+	return max(0, (clock-1-min(int(m.Slack), alphaEvery-1))/alphaEvery)
+}
+
+// alphas returns those after a number of steps.
+func (p *params) alphas(steps int, of func(step int) []float64) []float64 {
+	a := slices.Repeat([]float64{p.Alpha}, p.Topics)
+	for step := range steps {
+		if !p.Fixed {
+			a = stepped(a, of(step))
+		}
+	}
+	return a
+}
+
+// Outcome is what training has come to.
+type Outcome struct {
+	Model      *Model
+	Documents  int64
+	Iterations int
+	StoppedBy  string
+	LogWords   float64 // mean log-likelihood of a training token's word, under its topic
+	Waited     float64 // share of their time that slots waited
+}
+
+// Train finds the topics.
+func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, error) {
+	size, err := p.sizes.Run(ctx, s, 0)
+	if err != nil {
+		return nil, located(ctx, c, err)
+	}
+	par := params{Config: c, Vocabulary: max(int(size.Words), len(c.Words))}
+	par.Words = nil
+	p.words.Reshape(par.Vocabulary, c.Topics)
+	out := &Outcome{Documents: size.Documents, StoppedBy: "max-iterations"}
+	for tick, err := range p.work.Clocks(ctx, s, par, c.MaxIterations+1, alphaEvery) {
+		if err != nil {
+			return nil, err
+		}
+		out.Iterations = tick.Clock - 1
+		if out.Model, err = p.modelAt(tick, &par, &size, c.Words); err != nil {
+			return nil, err
+		}
+		out.LogWords = out.Model.logWords()
+		out.Waited = tick.WaitedShare()
+		tick.Report("objective", -out.LogWords)
+	}
+	return out, p.coherence(ctx, s, out.Model)
+}
+
+// located returns an error about a line with its file and number.
+func located(ctx context.Context, c Config, err error) error {
+	if fault.KindOf(err) == fault.UserCode {
+		if found := readDocuments(ctx, c.Data, len(c.Words), func(document) {}); found != nil {
+			return found
+		}
+	}
+	return err
+}
+
+// modelAt returns the model of a tick. Its counts are those of exactly the tick's clocks, so that their sum is that of
+// all tokens, and none is below 0.
+func (p *Plan) modelAt(tick *tables.Tick, par *params, size *sizes, names []string) (*Model, error) {
+	m := &Model{Topics: par.Topics, Beta: par.Beta, Vocabulary: par.Vocabulary, names: names, Tokens: size.Tokens}
+	m.Alpha = par.alphas(alphaSteps(tables.BSP(), tick.Clock), func(step int) []float64 {
+		return p.mixtures.At(tick, step).Values
+	})
+	m.totals = make([]int64, par.Topics)
+	sum := int64(0)
+	for w := range par.Vocabulary {
+		row := p.words.At(tick, w)
+		m.words = append(m.words, row)
+		for i, k := range row.Columns {
+			if row.Values[i] < 0 {
+				return nil, fault.Newf(fault.Internal, "count", fmt.Sprintf("word %d", w), "%d tokens are of topic %d",
+					row.Values[i], k)
+			}
+			m.totals[k] += int64(row.Values[i])
+			sum += int64(row.Values[i])
+		}
+	}
+	if totals := p.totals.At(tick, 0).Values; sum != size.Tokens || !slices.Equal(totals, m.totals) {
+		return nil, fault.Newf(fault.Internal, "count", "all words", "%d tokens of %d, by topic %v and %v", sum,
+			size.Tokens, m.totals, totals)
+	}
+	return m, nil
+}
