@@ -217,6 +217,22 @@ func TrainALS(ctx context.Context, s *rdd.Session, c ALSConfig, p ALSPlan) (*Fac
 	return als.Train(ctx, s, c, p)
 }
 
+// Factorizations by stochastic gradient descent.
+type (
+	// SGDConfig configures one.
+	SGDConfig = als.SGDConfig
+	// SGDPlan is the plan of one.
+	SGDPlan = als.SGDPlan
+)
+
+// BuildSGD declares the plan.
+func BuildSGD(g *rdd.Graph, c SGDConfig) *SGDPlan { return als.BuildSGD(g, c) }
+
+// TrainSGD makes passes over the ratings and returns the model.
+func TrainSGD(ctx context.Context, s *rdd.Session, c SGDConfig, p *SGDPlan) (*Factored, error) {
+	return als.TrainSGD(ctx, s, c, p)
+}
+
 // Graphs, given by their edges.
 type (
 	// Edges are files with an edge a line.

@@ -37,6 +37,9 @@ func (t *Tick) Stop() {
 	}
 }
 
+// Workers returns how many workers there are.
+func (t *Tick) Workers() int { return len(t.run.workers) }
+
 // WaitedShare returns the share of their time that slots have waited.
 func (t *Tick) WaitedShare() float64 {
 	return t.Waited.Seconds() / max(1e-9, (t.Waited+t.Busy).Seconds())

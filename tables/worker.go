@@ -32,6 +32,12 @@ func Worker[P, D, S any](data rdd.Packed[D], do func(c *Clock[P, D, S]) error, u
 	return Work[P, D, S]{data: data, do: do, tables: used}
 }
 
+// StateAt returns a worker's state as it is after exactly the clocks of a tick.
+func (w Work[P, D, S]) StateAt(tick *Tick, worker int) (s S, err error) {
+	err = rdd.Decode(tick.of.states[worker], &s)
+	return s, err
+}
+
 // Clock is a worker's clock: its rows, and its state.
 type Clock[P, D, S any] struct {
 	// State is the worker's own, from clock to clock.

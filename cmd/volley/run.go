@@ -53,8 +53,9 @@ real protocol over in-memory pipes, and runs a bundled job on them.`,
 	for _, name := range jobNames() {
 		run.AddCommand(runJobCommand(newJob(name)))
 	}
-	run.AddCommand(runLDACommand(), runPageRankCommand(), runComponentsCommand(), runPredictCommand())
-	return oneOfThem(run, func() []string { return append(jobNames(), "lda", "pagerank", "components") }, "bundled job")
+	run.AddCommand(runMFCommand(), runLDACommand(), runPageRankCommand(), runComponentsCommand(), runPredictCommand())
+	names := func() []string { return append(jobNames(), "mf", "lda", "pagerank", "components") }
+	return oneOfThem(run, names, "bundled job")
 }
 
 // register declares the flags with their defaults.

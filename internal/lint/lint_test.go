@@ -200,7 +200,7 @@ var allowed = map[string][]string{
 	"mllib": {"mllib/als", "mllib/graph", "mllib/lda", "mllib/internal/model", "mllib/internal/solver",
 		"mllib/internal/train",
 		"mllib/kmeans", "mllib/linear", "mllib/mlp", "rdd"},
-	"mllib/als":    familyOfModels,
+	"mllib/als":    append([]string{"tables"}, familyOfModels...),
 	"mllib/graph":  {"internal/fault", "rdd", "storage/input", "tables"},
 	"mllib/lda":    append([]string{"tables"}, familyOfModels...),
 	"mllib/kmeans": familyOfModels,

@@ -1,0 +1,260 @@
+package als
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/train"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/tables"
+)
+
+// SGDConfig configures the factorization of ratings by stochastic gradient descent: a rating is to be the mean of all,
+// and a number of its user's and one of its item's, and the product of their vectors of Rank numbers. What is minimized
+// is the squared error of each rating, and Reg times the squares of the numbers that it is made of. Of the Config it
+// embeds, what is of alternating least squares alone means nothing.
+type SGDConfig struct {
+	Config
+	Rate  float64 // of learning, in the first pass
+	Decay float64 // what each pass multiplies it by
+	Model tables.Model
+}
+
+// CheckSGD refuses configurations that no data could make right.
+func (c *SGDConfig) CheckSGD() error {
+	switch {
+	case !(c.Rate > 0 && c.Rate <= 10):
+		return fault.Newf(fault.Usage, "mf", "--rate", "%v does not lie in (0, 10]", c.Rate)
+	case !(c.Decay > 0 && c.Decay <= 1):
+		return fault.Newf(fault.Usage, "mf", "--decay", "%v does not lie in (0, 1]", c.Decay)
+	case c.MaxIterations < 1:
+		return fault.Newf(fault.Usage, "mf", "--max-iterations", "%d passes", c.MaxIterations)
+	}
+	return c.Check()
+}
+
+// SGDPlan is the plan of such a factorization. Workers have users, whose numbers are their state; those of items are a
+// table's rows: a vector, and the item's own number.
+type SGDPlan struct {
+	Plan
+	sums  rdd.Scan[int, ratingSums]
+	items *tables.Table[float64]
+	// passes has the sum of squared errors of each pass, before the steps that they lead to.
+	passes *tables.Table[float64]
+	work   tables.Work[descent, rdd.Point, ownUsers]
+}
+
+// ratingSums are of a split's ratings.
+type ratingSums struct{ N, Sum float64 }
+
+// descent is the parameter of a run.
+type descent struct {
+	Rank            int
+	Mean, Rate, Reg float64
+	Decay           float64
+	Seed            uint64
+	Items, Ratings  int
+}
+
+// ownUsers are the numbers of a worker's users: of each its vector, and its own number.
+type ownUsers struct {
+	IDs []float64
+	At  []float64
+}
+
+// BuildSGD declares the plan.
+func BuildSGD(g *rdd.Graph, c SGDConfig) *SGDPlan {
+	p := &SGDPlan{Plan: Build(g, c.Config)}
+	p.Numbers = rdd.ScanBatches(p.Items, addNumbers)
+	p.sums = rdd.ScanBatches(p.Users, func(r ratingSums, _ int, b *rdd.Batch) ratingSums {
+		for _, row := range b.Rows {
+			for _, x := range values(b, row) {
+				r.N, r.Sum = r.N+1, r.Sum+x
+			}
+		}
+		return r
+	})
+	p.items = tables.New[float64](g, "items", tables.Dense(0, c.Rank+1), c.Model)
+	p.passes = tables.New[float64](g, "passes", tables.Dense(c.MaxIterations, 1), c.Model)
+	p.work = tables.Worker(p.Users, p.clock, p.items, p.passes)
+	return p
+}
+
+// values returns the ratings of a row.
+func values(b *rdd.Batch, row int32) []float64 { return b.X64[b.Offsets[row]:b.Offsets[row+1]] }
+
+// rated is a rating by one of a worker's users.
+type rated struct {
+	user, item int32
+	value      float64
+}
+
+// blocks returns a worker's ratings by block of items, mixed: as many blocks as there are workers, so that in a clock
+// no two workers have the same items (Gemulla et al. 2011).
+func blocks(c *tables.Clock[descent, rdd.Point, ownUsers]) [][]rated {
+	out := make([][]rated, c.Workers())
+	user := int32(0)
+	for row := range c.Rows() {
+		for i, item := range row.Indices {
+			b := int(item) % c.Workers()
+			out[b] = append(out[b], rated{user, item, row.Values[i]})
+		}
+		user++
+	}
+	rng := rand.New(rand.NewPCG(c.Param.Seed, uint64(c.Worker())))
+	for _, b := range out {
+		rng.Shuffle(len(b), func(i, j int) { b[i], b[j] = b[j], b[i] })
+	}
+	return out
+}
+
+// begin draws the first vectors of a worker's users; those of items are zeros.
+func begin(c *tables.Clock[descent, rdd.Point, ownUsers]) {
+	rng := rand.New(rand.NewPCG(c.Param.Seed, 1<<40|uint64(c.Worker())))
+	for row := range c.Rows() {
+		c.State.IDs = append(c.State.IDs, row.Label)
+		for range c.Param.Rank {
+			c.State.At = append(c.State.At, 0.1*rng.NormFloat64())
+		}
+		c.State.At = append(c.State.At, 0)
+	}
+}
+
+// clock does a worker's clock: the ratings of one block of items.
+func (p *SGDPlan) clock(c *tables.Clock[descent, rdd.Point, ownUsers]) error {
+	if c.Number() == 0 {
+		begin(c)
+	}
+	all := c.Notes(func() any { return blocks(c) }).([][]rated)
+	pass := c.Number() / c.Workers()
+	rate := c.Param.Rate * math.Pow(c.Param.Decay, float64(pass))
+	squares := c.Param.descend(c.State.At, all[(c.Worker()+c.Number())%c.Workers()], p.items.In(c), rate)
+	p.passes.In(c).Inc(pass, 0, squares)
+	return nil
+}
+
+// descend makes a step for each rating, and returns the sum of their squared errors before.
+func (d *descent) descend(users []float64, ratings []rated, items *tables.Access[float64], rate float64) (
+	squares float64) {
+	r, by := d.Rank, make([]float64, d.Rank+1)
+	for _, x := range ratings {
+		u, i := users[int(x.user)*(r+1):int(x.user+1)*(r+1)], items.Row(int(x.item)).Values
+		off := x.value - d.Mean - u[r] - i[r]
+		for k, a := range u[:r] {
+			off -= a * i[k]
+		}
+		squares += off * off
+		for k, a := range u[:r] {
+			b := i[k]
+			by[k] = rate * (off*a - d.Reg*b)
+			u[k] += rate * (off*b - d.Reg*a)
+		}
+		by[r] = rate * (off - d.Reg*i[r])
+		u[r] += rate * (off - d.Reg*u[r])
+		items.IncRow(int(x.item), by)
+	}
+	return squares
+}
+
+// TrainSGD makes passes over the ratings and returns the model: one of alternating least squares, whose vectors have
+// two numbers more, so that their product is the rating.
+func TrainSGD(ctx context.Context, s *rdd.Session, c SGDConfig, p *SGDPlan) (*Factored, error) {
+	d, numbers, err := p.prepare(ctx, s, &c)
+	if err != nil {
+		return nil, err
+	}
+	p.items.Reshape(d.Items, c.Rank+1)
+	out := &Factored{Summary: train.Summary{Solver: "sgd", StoppedBy: "max-iterations", Gap: math.NaN(),
+		Features: d.Items}}
+	last := math.NaN()
+	var tick *tables.Tick
+	users, err := p.Users.Meta(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	out.Rows = users.Rows
+	for tick, err = range p.work.Clocks(ctx, s, d, c.MaxIterations*len(users.Splits), len(users.Splits)) {
+		if err != nil {
+			return nil, err
+		}
+		out.Iterations = tick.Clock / tick.Workers()
+		out.Objective = math.Sqrt(p.passes.At(tick, out.Iterations-1).Values[0] / float64(d.Ratings))
+		if tick.Report("objective", out.Objective); !num.Finite(out.Objective) {
+			return nil, fault.Newf(fault.BadInput, "train", "mf", "the numbers are not finite after pass %d",
+				out.Iterations).WithHint("lower --rate")
+		}
+		if out.Converged = c.Tol > 0 && math.Abs(last-out.Objective) <= c.Tol*last; out.Converged {
+			out.StoppedBy = "tolerance"
+			tick.Stop()
+		}
+		last = out.Objective
+	}
+	return out, p.finish(ctx, s, &c, out, tick, d, numbers)
+}
+
+// prepare reads what has to be known of all ratings.
+func (p *SGDPlan) prepare(ctx context.Context, s *rdd.Session, c *SGDConfig) (d descent, numbers []float64, err error) {
+	if err := c.CheckSGD(); err != nil {
+		return d, nil, err
+	}
+	sums, err := p.sums.Run(ctx, s, 0)
+	if err != nil {
+		return d, nil, err
+	}
+	splits, err := p.Numbers.Run(ctx, s, 0)
+	if err != nil {
+		return d, nil, err
+	}
+	numbers = slices.Concat(splits...)
+	slices.Sort(numbers)
+	var n, sum float64
+	for _, x := range sums {
+		n, sum = n+x.N, sum+x.Sum
+	}
+	d = descent{Rank: c.Rank, Mean: sum / n, Rate: c.Rate, Decay: c.Decay, Reg: c.Reg, Seed: c.Seed,
+		Items: len(numbers), Ratings: int(n)}
+	return d, numbers, nil
+}
+
+// finish makes the model of the last tick.
+func (p *SGDPlan) finish(ctx context.Context, s *rdd.Session, c *SGDConfig, out *Factored, tick *tables.Tick,
+	d descent, numbers []float64) error {
+	m := &Model{Rank: c.Rank + 2, User: c.User, Item: c.Item, Rating: c.Rating}
+	type user struct {
+		id float64
+		at []float64
+	}
+	var users []user
+	for w := range tick.Workers() {
+		own, err := p.work.StateAt(tick, w)
+		if err != nil {
+			return fault.New(fault.Corrupt, "read", "the state of a worker", err)
+		}
+		for i, id := range own.IDs {
+			users = append(users, user{id, own.At[i*(c.Rank+1) : (i+1)*(c.Rank+1)]})
+		}
+	}
+	slices.SortFunc(users, func(a, b user) int { return map[bool]int{true: -1, false: 1}[a.id < b.id] })
+	for _, u := range users { // the products of the last two numbers are the mean, and the user's and the item's own
+		m.users.IDs = append(m.users.IDs, u.id)
+		m.users.At = append(append(m.users.At, u.at[:c.Rank]...), u.at[c.Rank]+d.Mean, 1)
+	}
+	m.items.IDs = numbers
+	for i := range numbers {
+		at := p.items.At(tick, i).Values
+		m.items.At = append(append(m.items.At, at[:c.Rank]...), 1, at[c.Rank])
+	}
+	m.Users, m.Items, out.Model = len(m.users.IDs), len(m.items.IDs), m
+	splits, err := p.Seen.Run(ctx, s, 0)
+	if err != nil {
+		return err
+	}
+	m.seen, err = gatherSeen(splits, m.users.IDs)
+	m.Seen = int64(len(m.seen.Items))
+	(&trainer{cfg: c.Config, plan: p.Plan, out: Factored{Model: m}}).name()
+	return err
+}
