@@ -214,13 +214,12 @@ type graphTable struct {
 // run runs a job on a graph, writes its table and says what it has come to.
 func (f *graphFlags) run(c *cobra.Command, cfg volley.Config, do func(context.Context, volley.Config) (*graphTable,
 	*volley.Outcome, error)) (*graphTable, error) {
-	screen, began := newScreen(f.json), time.Now()
-	cfg.Progress, cfg.Observer = screen.progress, screen.step
-	t, out, err := do(c.Context(), cfg)
-	screen.done()
-	if err != nil && c.Context().Err() != nil {
-		return nil, errInterrupted
-	}
+	began := time.Now()
+	var t *graphTable
+	out, err := f.runs(c, cfg, func(ctx context.Context, cfg volley.Config) (out *volley.Outcome, err error) {
+		t, out, err = do(ctx, cfg)
+		return out, err
+	})
 	if err == nil && f.out != "" {
 		err = toFile(f.out, func(w io.Writer) error { return writeTable(w, f.out, t.names, t.columns) })
 	}

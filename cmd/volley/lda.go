@@ -118,20 +118,17 @@ func (f *ldaFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	screen, began := newScreen(f.json), time.Now()
-	cfg.Progress, cfg.Observer = screen.progress, screen.step
+	began := time.Now()
 	var t *mllib.TopicsFound
-	out, err := volley.Run(c.Context(), cfg, "lda", f.job, mllib.BuildLDA,
-		func(ctx context.Context, s *rdd.Session, job mllib.LDAConfig, p *mllib.LDAPlan) (_ string, err error) {
-			if t, err = mllib.TrainLDA(ctx, s, job, p); err != nil {
-				return "", err
-			}
-			return t.StoppedBy, nil
-		})
-	screen.done()
-	if err != nil && c.Context().Err() != nil {
-		return errInterrupted
-	}
+	out, err := f.runs(c, cfg, func(ctx context.Context, cfg volley.Config) (*volley.Outcome, error) {
+		return volley.Run(ctx, cfg, "lda", f.job, mllib.BuildLDA,
+			func(ctx context.Context, s *rdd.Session, job mllib.LDAConfig, p *mllib.LDAPlan) (_ string, err error) {
+				if t, err = mllib.TrainLDA(ctx, s, job, p); err != nil {
+					return "", err
+				}
+				return t.StoppedBy, nil
+			})
+	})
 	if err != nil {
 		return err
 	}

@@ -128,20 +128,17 @@ func (f *mfFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	screen, began := newScreen(f.json), time.Now()
-	cfg.Progress, cfg.Observer = screen.progress, screen.step
+	began := time.Now()
 	var t *mllib.Factored
-	out, err := volley.Run(c.Context(), cfg, "mf", f.job, mllib.BuildSGD,
-		func(ctx context.Context, s *rdd.Session, job mllib.SGDConfig, p *mllib.SGDPlan) (_ string, err error) {
-			if t, err = mllib.TrainSGD(ctx, s, job, p); err != nil {
-				return "", err
-			}
-			return t.StoppedBy, nil
-		})
-	screen.done()
-	if err != nil && c.Context().Err() != nil {
-		return errInterrupted
-	}
+	out, err := f.runs(c, cfg, func(ctx context.Context, cfg volley.Config) (*volley.Outcome, error) {
+		return volley.Run(ctx, cfg, "mf", f.job, mllib.BuildSGD,
+			func(ctx context.Context, s *rdd.Session, job mllib.SGDConfig, p *mllib.SGDPlan) (_ string, err error) {
+				if t, err = mllib.TrainSGD(ctx, s, job, p); err != nil {
+					return "", err
+				}
+				return t.StoppedBy, nil
+			})
+	})
 	if err != nil {
 		return err
 	}

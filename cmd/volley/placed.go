@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -58,4 +60,17 @@ func (f *placedFlags) ready(c *cobra.Command, data []string) (cfg volley.Config,
 	cfg, err = f.engine.Config()
 	cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = f.checkpoints, f.every, f.resume
 	return cfg, err
+}
+
+// runs runs a job under a screen; one that was interrupted says so.
+func (f *placedFlags) runs(c *cobra.Command, cfg volley.Config, do func(context.Context, volley.Config) (
+	*volley.Outcome, error)) (*volley.Outcome, error) {
+	screen := newScreen(f.json)
+	cfg.Progress, cfg.Observer = screen.progress, screen.step
+	out, err := do(c.Context(), cfg)
+	screen.done()
+	if err != nil && c.Context().Err() != nil {
+		return nil, errInterrupted
+	}
+	return out, err
 }
