@@ -35,8 +35,8 @@ offered what its word and its document have). The mixtures' prior becomes
 asymmetric by what the documents say, unless --fixed-alpha. Data is in the format
 of lda-c: a document a line, as the number of its different words and then each as
 number:count, numbers from 0; --vocab has the words, one a line. With --test,
-perplexity is that of the second half of each test document's tokens, its mixture
-being that of the first half; coherence is the mean normalized pointwise mutual
+perplexity is that of one half of each test document's tokens, dealt out in turn,
+its mixture being that of the other; coherence is the mean normalized pointwise mutual
 information of each topic's ten first words.`,
 		Example: "  volley run lda --data docs.dat --vocab vocab.txt --topics 20 --max-iterations 200 " +
 			"--test test.dat --out model",
@@ -107,6 +107,8 @@ func (f *ldaFlags) ready(c *cobra.Command) (cfg volley.Config, err error) {
 		return cfg, err
 	}
 	f.job.Data, f.job.Splits, f.job.Seed = absolute(f.data), f.splits, f.seed
+	// Checkpoints are counted in the job's reports, of which each tenth iteration has one.
+	cfg.CheckpointEach = (f.every + 9) / 10
 	if err = mllib.CheckDocuments(c.Context(), f.test, len(f.job.Words)); err != nil { // before anything is trained
 		return cfg, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/input"
+	"github.com/volley-engine/volley/storage/input/files"
 )
 
 // mfFlags are the flags of factorizations by stochastic gradient descent.
@@ -82,7 +83,7 @@ type mfResult struct {
 	Converged    bool               `json:"converged"`
 	Users        int                `json:"users"`
 	Items        int                `json:"items"`
-	Metrics      map[string]float64 `json:"metrics"`
+	Metrics      map[string]float64 `json:"metrics,omitempty"`
 	Seconds      float64            `json:"seconds"`
 	LoadSeconds  float64            `json:"load_seconds"`
 	TrainSeconds float64            `json:"train_seconds"`
@@ -111,6 +112,9 @@ func (f *mfFlags) ready(c *cobra.Command) (cfg volley.Config, err error) {
 		}
 	}
 	if f.job.Model, err = f.bounded.model(c); err != nil {
+		return cfg, err
+	}
+	if _, err = files.Resolve(f.test...); err != nil { // before anything is trained
 		return cfg, err
 	}
 	f.job.Data, f.job.Splits, f.job.Seed, f.job.Input = absolute(f.data), f.splits, f.seed, f.input()

@@ -41,7 +41,7 @@ func (c *Config) Check() error {
 	switch {
 	case c.Rank < 1 || c.Rank > maxRank:
 		return fault.Newf(fault.Usage, "als", "--rank", "%d does not lie in [1, %d]", c.Rank, maxRank)
-	case c.Reg < 0 || c.Alpha < 0:
+	case !(c.Reg >= 0) || !(c.Alpha >= 0):
 		return fault.Newf(fault.Usage, "als", "--reg", "neither penalty nor alpha may be below 0")
 	case c.Init != nil && c.Init.Rank != c.Rank:
 		return fault.Newf(fault.Usage, "als", "--init", "its vectors have %d numbers, --rank asks for %d", c.Init.Rank,

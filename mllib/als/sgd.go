@@ -33,6 +33,8 @@ func (c *SGDConfig) CheckSGD() error {
 		return fault.Newf(fault.Usage, "mf", "--decay", "%v does not lie in (0, 1]", c.Decay)
 	case c.MaxIterations < 1:
 		return fault.Newf(fault.Usage, "mf", "--max-iterations", "%d passes", c.MaxIterations)
+	case c.Rank < 1 || c.Rank > maxRank-2:
+		return fault.Newf(fault.Usage, "mf", "--rank", "%d does not lie in [1, %d]", c.Rank, maxRank-2)
 	}
 	return c.Check()
 }
@@ -170,7 +172,6 @@ func TrainSGD(ctx context.Context, s *rdd.Session, c SGDConfig, p *SGDPlan) (*Fa
 	p.items.Reshape(d.Items, c.Rank+1)
 	out := &Factored{Summary: train.Summary{Solver: "sgd", StoppedBy: "max-iterations", Gap: math.NaN(),
 		Features: d.Items}}
-	last := math.NaN()
 	var tick *tables.Tick
 	users, err := p.Users.Meta(ctx, s)
 	if err != nil {
@@ -182,18 +183,26 @@ func TrainSGD(ctx context.Context, s *rdd.Session, c SGDConfig, p *SGDPlan) (*Fa
 			return nil, err
 		}
 		out.Iterations = tick.Clock / tick.Workers()
-		out.Objective = math.Sqrt(p.passes.At(tick, out.Iterations-1).Values[0] / float64(d.Ratings))
+		out.Objective = p.errorOf(tick, out.Iterations, d)
 		if tick.Report("objective", out.Objective); !num.Finite(out.Objective) {
 			return nil, fault.Newf(fault.BadInput, "train", "mf", "the numbers are not finite after pass %d",
 				out.Iterations).WithHint("lower --rate")
 		}
-		if out.Converged = c.Tol > 0 && math.Abs(last-out.Objective) <= c.Tol*last; out.Converged {
+		before := p.errorOf(tick, out.Iterations-1, d)
+		if out.Converged = c.Tol > 0 && math.Abs(before-out.Objective) <= c.Tol*before; out.Converged {
 			out.StoppedBy = "tolerance"
 			tick.Stop()
 		}
-		last = out.Objective
 	}
 	return out, p.finish(ctx, s, &c, out, tick, d, numbers)
+}
+
+// errorOf returns the root mean squared error of a pass, counted from 1; not a number before the first.
+func (p *SGDPlan) errorOf(tick *tables.Tick, pass int, d descent) float64 {
+	if pass == 0 {
+		return math.NaN()
+	}
+	return math.Sqrt(p.passes.At(tick, pass-1).Values[0] / float64(d.Ratings))
 }
 
 // prepare reads what has to be known of all ratings.

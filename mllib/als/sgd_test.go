@@ -3,6 +3,7 @@ package als
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,10 +74,10 @@ func TestDescentHasTheSameBits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, x := range want.Model.users.At {
-			if math.Float64bits(x) != math.Float64bits(got.Model.users.At[i]) {
-				t.Fatalf("%s executors: number %d of users is %v, one's %v", executors, i, got.Model.users.At[i],
-					x)
+		all := slices.Concat(got.Model.users.At, got.Model.items.At)
+		for i, x := range slices.Concat(want.Model.users.At, want.Model.items.At) {
+			if math.Float64bits(x) != math.Float64bits(all[i]) {
+				t.Fatalf("%s executors: number %d is %v, one executor's %v", executors, i, all[i], x)
 			}
 		}
 	}
@@ -108,7 +109,8 @@ func TestMistakesOfDescentAreNamed(t *testing.T) {
 		"--rate: 0 does not":       func(c *SGDConfig) { c.Rate = 0 },
 		"--decay: 1.5 does not":    func(c *SGDConfig) { c.Decay = 1.5 },
 		"0 passes":                 func(c *SGDConfig) { c.MaxIterations = 0 },
-		"--rank":                   func(c *SGDConfig) { c.Rank = 0 },
+		"--rank: 0 does not":       func(c *SGDConfig) { c.Rank = 0 },
+		"--rank: 1999 does not":    func(c *SGDConfig) { c.Rank = maxRank - 1 },
 		"lower --rate":             func(c *SGDConfig) { c.Rate = 9 },
 		"neither penalty nor":      func(c *SGDConfig) { c.Reg = -1 },
 		"the slack of a table: -2": func(c *SGDConfig) { c.Model = tables.SSP(-2) },

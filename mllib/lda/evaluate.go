@@ -109,14 +109,14 @@ type Held struct {
 	Perplexity float64
 	Documents  int
 	Tokens     int // that were foretold
-	Unknown    int // tokens whose word training has not had
+	Unknown    int // of these, tokens whose word training has not had
 }
 
-// Perplexity returns that of the second half of documents' tokens, whose mixtures are of the first (document
+// Perplexity returns that of one half of documents' tokens, whose mixtures are of the other (document
 // completion, Wallach et al. 2009, section 5.1).
 func (m *Model) Perplexity(ctx context.Context, uris []string) (*Held, error) {
 	var docs []document
-	if err := readDocuments(ctx, uris, m.Vocabulary, func(d document) { docs = append(docs, d) }); err != nil {
+	if err := readDocuments(ctx, uris, m.mostOf(), func(d document) { docs = append(docs, d) }); err != nil {
 		return nil, err
 	}
 	h, logs := &Held{Documents: len(docs)}, make([]float64, len(docs))
@@ -135,9 +135,9 @@ func (m *Model) Perplexity(ctx context.Context, uris []string) (*Held, error) {
 	for i, d := range docs {
 		_, second := d.halves()
 		h.Tokens += second.tokens()
-		for j, w := range d.words {
-			if len(m.words[w].Values) == 0 {
-				h.Unknown += int(d.counts[j])
+		for j, w := range second.words {
+			if int(w) >= len(m.words) || len(m.words[w].Values) == 0 {
+				h.Unknown += int(second.counts[j])
 			}
 		}
 		sum += logs[i]

@@ -159,6 +159,49 @@ func TestTopicsHaveTheSameBits(t *testing.T) {
 	}
 }
 
+// TestTopicsGoOnAsIfNothingHadBeen: a run that is resumed from a checkpoint in its middle has the bits of one that was
+// not.
+func TestTopicsGoOnAsIfNothingHadBeen(t *testing.T) {
+	t.Parallel()
+	text, _ := drawn(100, 4, 20, 3)
+	c := defaults(saved(t, text), 5, 39)
+	want, err := train(t, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	run := func(ctx context.Context, executors string, ticked func()) (out *Outcome, err error) {
+		cfg, err := volley.ParseConfig("--data-dir", t.TempDir(), "--executors", executors)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = dir, 1, true
+		cfg.Progress = func(p rdd.Progress) {
+			if p.Iteration == 2 {
+				ticked()
+			}
+		}
+		_, err = volley.Run(ctx, cfg, "lda", c, Build, func(ctx context.Context, s *rdd.Session, c Config, p *Plan) (
+			string, error) {
+			var err error
+			out, err = Train(ctx, s, c, p)
+			return "", err
+		})
+		return out, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if _, err := run(ctx, "2", cancel); err == nil {
+		t.Fatal("it was not interrupted")
+	}
+	got, err := run(context.Background(), "3", func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(got.Model.words, got.Model.Alpha) != fmt.Sprint(want.Model.words, want.Model.Alpha) {
+		t.Error("it has other topics")
+	}
+}
+
 // TestSamplingIsFromThePosterior: of two words in one document and two topics, of which one token each, the pairs of
 // topics come as often as the posterior has them.
 func TestSamplingIsFromThePosterior(t *testing.T) {

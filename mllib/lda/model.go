@@ -26,6 +26,7 @@ type Model struct {
 	Vocabulary int       `json:"vocabulary"`
 	Tokens     int64     `json:"tokens"`
 	Known      int       `json:"known"` // words that there are tokens of
+	Named      bool      `json:"named"` // they are those of a vocabulary, beside which there are none
 	Coherence  []float64 `json:"coherence"`
 	words      []tables.Row[int32]
 	totals     []int64
@@ -61,7 +62,6 @@ func (m *Model) Save(dir string, overwrite bool) error {
 		ids, names = append(ids, int64(w)), append(names, m.Name(int32(w)))
 		topics, counts = append(topics, t), append(counts, n)
 	}
-	m.Known = len(ids)
 	var c model.Columns
 	c.Ints("number", ids).Texts("word", names).IntLists("topics", topics).IntLists("tokens", counts)
 	return model.Save(dir, overwrite, file{model.Head{Version: model.Version, Job: "lda"}, m}, &c)
@@ -118,6 +118,14 @@ var Kind = model.Kind{Is: model.JobIs("lda"),
 		return m, nil, err
 	}}
 
+// mostOf returns how many words there can be in a document; 0 is any number.
+func (m *Model) mostOf() int {
+	if m.Named {
+		return m.Vocabulary
+	}
+	return 0
+}
+
 // Predict writes a line of CSV for each document: the topic that it has most of, and the share of each.
 func (m *Model) Predict(ctx context.Context, _ rdd.Input, uris []string, w io.Writer) (rows int64, err error) {
 	out := bufio.NewWriter(w)
@@ -126,7 +134,7 @@ func (m *Model) Predict(ctx context.Context, _ rdd.Input, uris []string, w io.Wr
 		fmt.Fprintf(out, ",share_%d", k)
 	}
 	fmt.Fprintln(out)
-	err = readDocuments(ctx, uris, m.Vocabulary, func(d document) {
+	err = readDocuments(ctx, uris, m.mostOf(), func(d document) {
 		mix := m.Mixture(d.words, d.counts)
 		best := 0
 		for k, x := range mix {

@@ -48,9 +48,11 @@ func newCorpus(docs []document, k int, of []uint16, rng *rand.Rand) *corpus {
 			c.words, c.ends = append(c.words, t.word), append(c.ends, i)
 		}
 		c.ends[len(c.ends)-1] = i + 1
-		topic := uint16(rng.IntN(k))
-		if of != nil {
+		topic := uint16(0)
+		if of != nil { // nothing is drawn: a run that goes on samples as one that was never stopped
 			topic = of[t.place]
+		} else {
+			topic = uint16(rng.IntN(k))
 		}
 		c.doc, c.place, c.topic = append(c.doc, t.doc), append(c.place, t.place), append(c.topic, topic)
 		c.at[t.place] = int32(i)

@@ -73,7 +73,8 @@ func (p *Plan) iterate(c *tables.Clock[params, string, topics], own *corpus, rng
 }
 
 // alphaSteps returns how many steps of alphas a worker knows at a clock: those for which all workers have measured
-// their documents in clocks that it sees.
+// their documents in clocks that it sees. Where it may miss as many clocks as there are between steps, the last is one
+// of some workers' documents.
 func alphaSteps(m tables.Model, clock int) int {
 	return max(0, (clock-1-min(int(m.Slack), alphaEvery-1))/alphaEvery)
 }
@@ -137,7 +138,8 @@ func located(ctx context.Context, c Config, err error) error {
 // modelAt returns the model of a tick. Its counts are those of exactly the tick's clocks, so that their sum is that of
 // all tokens, and none is below 0.
 func (p *Plan) modelAt(tick *tables.Tick, par *params, size *sizes, names []string) (*Model, error) {
-	m := &Model{Topics: par.Topics, Beta: par.Beta, Vocabulary: par.Vocabulary, names: names, Tokens: size.Tokens}
+	m := &Model{Topics: par.Topics, Beta: par.Beta, Vocabulary: par.Vocabulary, names: names, Named: len(names) > 0,
+		Tokens: size.Tokens}
 	m.Alpha = par.alphas(alphaSteps(tables.BSP(), tick.Clock), func(step int) []float64 {
 		return p.mixtures.At(tick, step).Values
 	})
@@ -145,7 +147,9 @@ func (p *Plan) modelAt(tick *tables.Tick, par *params, size *sizes, names []stri
 	sum := int64(0)
 	for w := range par.Vocabulary {
 		row := p.words.At(tick, w)
-		m.words = append(m.words, row)
+		if m.words = append(m.words, row); len(row.Values) > 0 {
+			m.Known++
+		}
 		for i, k := range row.Columns {
 			if row.Values[i] < 0 {
 				return nil, fault.Newf(fault.Internal, "count", fmt.Sprintf("word %d", w), "%d tokens are of topic %d",
