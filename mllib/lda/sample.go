@@ -2,6 +2,7 @@ package lda
 
 import (
 	"cmp"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 
@@ -19,6 +20,7 @@ type corpus struct {
 	first  []int    // by document: its tokens are at[first[d]:first[d+1]]
 	at     []int32
 	topics int
+	offers int     // of each kind to a token
 	mixes  []int32 // by document and topic: how many of its tokens are of it
 	alphas []float64
 	sum    float64 // of alphas
@@ -27,7 +29,8 @@ type corpus struct {
 
 // newCorpus lays documents out. Topics are those of a worker's state, or drawn where there are none.
 func newCorpus(docs []document, k int, of []uint16, rng *rand.Rand) *corpus {
-	c := &corpus{ends: []int{0}, first: []int{0}, mixes: make([]int32, len(docs)*k), topics: k}
+	c := &corpus{ends: []int{0}, first: []int{0}, mixes: make([]int32, len(docs)*k), topics: k,
+		offers: offersOf(k)}
 	c.totals, c.now, c.before = make([]float64, k), make([]int32, k), make([]int32, k)
 	type token struct{ word, doc, place int32 }
 	var all []token
@@ -88,8 +91,10 @@ type sampler struct {
 	alphaSum []float64   // of alphas, up to each
 }
 
-// proposals is how often a token is offered a topic that its word has, and one that its document has, in an iteration.
-const proposals = 2
+// offersOf returns how often a token is offered a topic that its word has, and one that its document has, in an
+// iteration: more often where there are more topics, as each offer is then less likely to be taken. Of the Associated
+// Press's documents with 100 topics, two leave the perplexity 3 % above that of sampling from all topics, four 1 %.
+func offersOf(topics int) int { return max(2, bits.Len(uint(topics))-3) }
 
 // sweep samples the topics of all tokens once, by Metropolis and Hastings with offers that cost no more where there are
 // more topics: what the word's row says, and what the document's other tokens say (LightLDA, Yuan et al. 2015,
@@ -139,7 +144,7 @@ func (c *corpus) sample(j int, columns []int32, beta float64, rng *rand.Rand) {
 	}
 	c.before[had]-- // offers do not count the token itself: else they would hold it where it is
 	is, its := had, weight(had)
-	for range proposals {
+	for range c.offers {
 		if t := c.byWord(columns, had, beta, rng); t != is {
 			w := weight(t)
 			if rng.Float64()*its*(float64(c.before[t])+beta) < w*(float64(c.before[is])+beta) {
