@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,28 +89,11 @@ func (d Edges) Located(ctx context.Context, err error) error {
 	if fault.KindOf(err) != fault.UserCode {
 		return err
 	}
-	src, failed := input.Open(ctx, input.Options{Format: input.Text}, d.Data...)
-	for part, at := 0, (place{}); failed == nil && part < src.Len(); part++ {
-		if file := src.Parts[part].File.Path; file != at.file {
-			at = place{file, 0}
-		}
-		failed = src.Lines(ctx, part, func(line []byte) error {
-			at.line++
-			if _, _, err := parse(string(line)); err != nil {
-				return fault.New(fault.BadInput, "read", fmt.Sprintf("line %d of %s", at.line, at.file), err)
-			}
-			return nil
-		})
-	}
-	if failed != nil {
-		return failed
-	}
-	return err
-}
-
-type place struct {
-	file string
-	line int
+	failed := input.EachLine(ctx, d.Data, func(line []byte) error {
+		_, _, err := parse(string(line))
+		return err
+	})
+	return cmp.Or(failed, err)
 }
 
 // ends are the nodes of a side of the edges, in the order of a pack's rows, with how many others each has edges to.

@@ -3,11 +3,11 @@ package lda
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
-	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/storage/input"
 )
 
@@ -65,29 +65,13 @@ func parseDocument(line string, vocabulary int) (d document, err error) {
 
 // readDocuments reads files of documents; the first that is wrong is named by its file and line.
 func readDocuments(ctx context.Context, uris []string, vocabulary int, take func(document)) error {
-	src, err := input.Open(ctx, input.Options{Format: input.Text}, uris...)
-	if err != nil {
-		return err
-	}
-	file, at := "", 0
-	for part := range src.Len() {
-		if p := src.Parts[part].File.Path; p != file {
-			file, at = p, 0
-		}
-		err := src.Lines(ctx, part, func(line []byte) error {
-			at++
-			d, err := parseDocument(string(line), vocabulary)
-			if err != nil {
-				return fault.New(fault.BadInput, "read", fmt.Sprintf("line %d of %s", at, file), err)
-			}
+	return input.EachLine(ctx, uris, func(line []byte) error {
+		d, err := parseDocument(string(line), vocabulary)
+		if err == nil {
 			take(d)
-			return nil
-		})
-		if err != nil {
-			return err
 		}
-	}
-	return nil
+		return err
+	})
 }
 
 // CheckDocuments refuses files of documents of which a line is wrong, or has a word that the vocabulary does not have.
@@ -100,21 +84,12 @@ func CheckDocuments(ctx context.Context, uris []string, vocabulary int) error {
 
 // ReadVocabulary reads the words of a vocabulary, one a line.
 func ReadVocabulary(ctx context.Context, uri string) (words []string, err error) {
-	src, err := input.Open(ctx, input.Options{Format: input.Text}, uri)
-	if err != nil {
-		return nil, err
-	}
-	for part := range src.Len() {
-		err := src.Lines(ctx, part, func(line []byte) error {
-			if words = append(words, string(bytes.TrimSpace(line))); words[len(words)-1] == "" {
-				return fault.Newf(fault.BadInput, "read", fmt.Sprintf("line %d of %s", len(words), uri),
-					"it has no word")
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
+	err = input.EachLine(ctx, []string{uri}, func(line []byte) error {
+		word := string(bytes.TrimSpace(line))
+		if words = append(words, word); word == "" {
+			return errors.New("it has no word")
 		}
-	}
-	return words, nil
+		return nil
+	})
+	return words, err
 }

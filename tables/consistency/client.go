@@ -309,7 +309,4 @@ func (c *ClientOf[V]) Cached(row Row) (v V, ok bool) {
 	return v, false
 }
 
-// Rows returns how many rows the process has cached, or asked for.
-func (c *ClientOf[V]) Rows() int { return len(c.rows) }
-
 func (c *ClientOf[V]) sorted() []Worker { return slices.Sorted(maps.Keys(c.workers)) }

@@ -46,9 +46,6 @@ type Entry[V any] struct {
 // Read reports whether the worker has read the row, so that its Value has to follow its Delta.
 func (e *Entry[V]) Read() bool { return e.of != nil }
 
-// Clock returns the clock that the worker is in, and its life.
-func (s *Seat[V]) Clock() (Clock, Life) { return s.clock, s.life }
-
 // Fresh returns the entry of a row that the worker may read as it is; nil where the client has to be asked.
 func (s *Seat[V]) Fresh(row Row) *Entry[V] {
 	if p := int(row / pageRows); p < len(s.pages) && s.pages[p] != nil {
