@@ -37,7 +37,7 @@ func (l *logFlags) logger(c *cobra.Command, name string) (hclog.Logger, error) {
 }
 
 func driverCommand() *cobra.Command {
-	keep, restarts, most, disk, memory := driverd.DefaultKeep, uint32(0), 0, "", ""
+	keep, restarts, most, quotas := driverd.DefaultKeep, uint32(0), 0, quotas{}
 	cfg := driverd.Config{Keep: &keep, Restarts: &restarts, MaxJobs: &most}
 	var config string
 	var logs logFlags
@@ -59,11 +59,8 @@ is ready, and ends on SIGTERM.`,
 				cfg.DataDir = filepath.Join(volley.DefaultDataDir(), "driver")
 			}
 			var err error
-			if cfg.JobDisk, err = volley.ParseBytes(disk); err != nil {
-				return fault.New(fault.Usage, "use", "--job-disk", err)
-			}
-			if cfg.JobMemory, err = volley.ParseBytes(memory); err != nil {
-				return fault.New(fault.Usage, "use", "--job-memory", err)
+			if err = quotas.read(&cfg); err != nil {
+				return err
 			}
 			if cfg.Logger, err = logs.logger(c, "driver"); err != nil {
 				return err
@@ -103,10 +100,7 @@ is ready, and ends on SIGTERM.`,
 			"begins anew")
 	fs.IntVar(&most, "max-jobs", driverd.DefaultMaxJobs, "how many jobs run at a time; the others wait for their "+
 		"turn, by --priority of submit, users' shares and age; 0 is no limit")
-	fs.StringVar(&disk, "job-disk", "", "how much the files of a job that runs may take here (logs, event log, "+
-		"checkpoints, results), such as 20GiB; it fails beyond that (default: no limit)")
-	fs.StringVar(&memory, "job-memory", "", "how much memory a job's process and all that it starts may take here, "+
-		"such as 4GiB; it is ended beyond that (default: nine tenths of the machine's)")
+	quotas.register(fs)
 	fs.Var((*keepValue)(&keep), "keep", aboutKeep)
 	logs.register(fs)
 	fs.StringVar(&config, "config", "", "YAML file with values for flags")

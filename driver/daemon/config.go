@@ -32,8 +32,10 @@ type Config struct {
 	// Restarts is how often a job's process is restarted that ended without a report;
 	// default DefaultRestarts.
 	Restarts *uint32
-	MaxJobs  *int  // how many jobs run at a time, the others wait; 0 is no limit; default DefaultMaxJobs
-	JobDisk  int64 // bytes that a job's directory may take while it runs, after which it fails; 0 is no limit
+	MaxJobs  *int // how many jobs run at a time, the others wait; 0 is no limit; default DefaultMaxJobs
+	// Bytes that a job may take here while it runs: its directory, its event log, after which it fails (0 is no
+	// limit), and what each of its processes prints, of which only the end is kept (default DefaultJobLog).
+	JobDisk, JobEvents, JobLog int64
 	// JobMemory is how many bytes a job's process and all it starts may take; 0 is nine tenths of the machine's.
 	JobMemory int64
 	Keep      *Keep // which of the jobs that have ended are kept; default DefaultKeep
@@ -53,6 +55,9 @@ func (c Config) EnsureDefaults() Config {
 	if c.Restarts == nil {
 		most := uint32(DefaultRestarts)
 		c.Restarts = &most
+	}
+	if c.JobLog == 0 {
+		c.JobLog = DefaultJobLog
 	}
 	if c.MaxJobs == nil {
 		most := DefaultMaxJobs
@@ -107,11 +112,16 @@ func (c Config) validate() error {
 	if *c.MaxJobs < 0 {
 		return fault.Newf(fault.Usage, "use", "--max-jobs", "%d is negative", *c.MaxJobs)
 	}
-	if c.JobDisk < 0 {
-		return fault.Newf(fault.Usage, "use", "--job-disk", "%d is negative", c.JobDisk)
+	for _, size := range []struct {
+		flag  string
+		bytes int64
+	}{{"--job-disk", c.JobDisk}, {"--job-events", c.JobEvents}, {"--job-memory", c.JobMemory}} {
+		if size.bytes < 0 {
+			return fault.Newf(fault.Usage, "use", size.flag, "%d is negative", size.bytes)
+		}
 	}
-	if c.JobMemory < 0 {
-		return fault.Newf(fault.Usage, "use", "--job-memory", "%d is negative", c.JobMemory)
+	if c.JobLog < leastJobLog {
+		return fault.Newf(fault.Usage, "use", "--job-log", "%d bytes are less than %d", c.JobLog, leastJobLog)
 	}
 	if c.Drain < 0 {
 		return fault.Newf(fault.Usage, "use", "--drain", "%v is negative", c.Drain)

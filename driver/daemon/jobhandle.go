@@ -167,7 +167,7 @@ func (w *jobHandle) append(name string, data []byte) {
 	w.logs.Lock()
 	defer w.logs.Unlock()
 	sealed := name != "log" // the journal has the digest of that one
-	if err := appendLog(filepath.Join(w.dir, filepath.Base(name)), data, sealed); err != nil {
+	if err := appendLog(filepath.Join(w.dir, filepath.Base(name)), data, w.d.cfg.JobLog, sealed); err != nil {
 		w.d.log.Error("cannot keep a log", "job", w.info.Id, "error", err)
 	}
 }

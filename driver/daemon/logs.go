@@ -17,11 +17,12 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// Logs are kept in files of this size, only the last few of them: the output of
-// one process must not fill the driver's disk.
+// DefaultJobLog is how many bytes of a process's output are kept by default, of the end: that of one process must not
+// fill the driver's disk. They are in a few files, of which the oldest goes when another is begun.
 const (
-	logSegment  = 8 << 20
-	logSegments = 4
+	DefaultJobLog = 32 << 20
+	leastJobLog   = 64 << 10
+	logSegments   = 4
 )
 
 // segment is one file of a log; its name ends in its offset.
@@ -45,8 +46,8 @@ func logFiles(path string) []segment {
 }
 
 // appendLog adds to a log, and drops its beginning where it has become too
-// long. One at a time may append to a log. A sealed one is checked by checkSeals.
-func appendLog(path string, data []byte, sealed bool) error {
+// long: most is what all of it may take. One at a time may append to a log. A sealed one is checked by checkSeals.
+func appendLog(path string, data []byte, most int64, sealed bool) error {
 	files := logFiles(path)
 	last := segment{path: path + ".0"}
 	if len(files) > 0 {
@@ -56,7 +57,7 @@ func appendLog(path string, data []byte, sealed bool) error {
 	if info, err := os.Stat(last.path); err == nil {
 		size = info.Size()
 	}
-	if size >= logSegment {
+	if size >= most/logSegments {
 		last.first += size
 		last.path, size = fmt.Sprintf("%s.%d", path, last.first), 0
 		for len(files) >= logSegments {

@@ -2,7 +2,11 @@ package daemon
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
+
+	"github.com/volley-engine/volley/driver"
 )
 
 // quotaEvery is the time between two looks at what running jobs keep on the driver's disk.
@@ -11,7 +15,7 @@ const quotaEvery = 2 * time.Second
 // watchQuota fails jobs whose directories take more than they may: one that writes without end would take the journal's
 // place, and with that all jobs.
 func (d *Daemon) watchQuota() {
-	if d.cfg.JobDisk == 0 {
+	if d.cfg.JobDisk == 0 && d.cfg.JobEvents == 0 {
 		return
 	}
 	ticker := time.NewTicker(quotaEvery)
@@ -23,16 +27,31 @@ func (d *Daemon) watchQuota() {
 			return
 		}
 		for _, w := range d.jobs.running() {
-			if size := directorySize(w.dir); size > d.cfg.JobDisk {
-				d.jobs.step(LifeEvent{Beyond: &LifeBeyond{Job: w.info.Id, Why: beyondWhy(size, d.cfg.JobDisk)}})
+			if why := d.cfg.beyond(w.dir); why != "" {
+				d.jobs.step(LifeEvent{Beyond: &LifeBeyond{Job: w.info.Id, Why: why}})
 			}
 		}
 	}
 }
 
+// beyond returns why a job fails that has written too much into its directory; empty where it has not.
+func (c *Config) beyond(dir string) string {
+	if info, err := os.Stat(filepath.Join(dir, driver.EventsName)); err == nil && beyond(info.Size(), c.JobEvents) {
+		return beyondWhy("its event log takes", "--job-events", info.Size(), c.JobEvents)
+	}
+	if c.JobDisk == 0 {
+		return ""
+	}
+	if size := directorySize(dir); beyond(size, c.JobDisk) {
+		return beyondWhy("its logs, event log, checkpoints and results take", "--job-disk", size, c.JobDisk)
+	}
+	return ""
+}
+
+func beyond(size, most int64) bool { return most > 0 && size > most }
+
 // beyondWhy returns why a job fails that has written so much.
-func beyondWhy(size, most int64) string {
-	return fmt.Sprintf("its logs, event log, checkpoints and results take %.1f MiB of the driver's disk, and may take "+
-		"%.1f (--job-disk of the driver); volley job resume goes on from its last checkpoint, where that is raised",
-		float64(size)/(1<<20), float64(most)/(1<<20))
+func beyondWhy(what, flag string, size, most int64) string {
+	return fmt.Sprintf("%s %.1f MiB of the driver's disk, and may take %.1f (%s of the driver); volley job resume "+
+		"goes on from its last checkpoint, where that is raised", what, float64(size)/(1<<20), float64(most)/(1<<20), flag)
 }

@@ -17,7 +17,7 @@ func sealedLog(t *testing.T, path string, parts int) (all []byte) {
 	t.Helper()
 	for n := range parts {
 		part := fmt.Appendf(nil, "line %d of an executor\n", n)
-		if err := appendLog(path, part, true); err != nil {
+		if err := appendLog(path, part, DefaultJobLog, true); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, part...)
@@ -80,7 +80,7 @@ func TestALogGoesOnAfterAKill(t *testing.T) {
 			t.Errorf("%d bytes are written: %v", written, err)
 		}
 		for range 2 {
-			if err := appendLog(path, []byte("more\n"), true); err != nil {
+			if err := appendLog(path, []byte("more\n"), DefaultJobLog, true); err != nil {
 				t.Fatal(err)
 			}
 		}
