@@ -53,5 +53,6 @@ func beyond(size, most int64) bool { return most > 0 && size > most }
 // beyondWhy returns why a job fails that has written so much.
 func beyondWhy(what, flag string, size, most int64) string {
 	return fmt.Sprintf("%s %.1f MiB of the driver's disk, and may take %.1f (%s of the driver); volley job resume "+
-		"goes on from its last checkpoint, where that is raised", what, float64(size)/(1<<20), float64(most)/(1<<20), flag)
+		"goes on from its last checkpoint, where that is raised",
+		what, float64(size)/(1<<20), float64(most)/(1<<20), flag)
 }
