@@ -5,6 +5,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/prioritizer"
+	"github.com/volley-engine/volley/scheduler"
 )
 
 // complete commits what the step merged to the ledger, plans the exchange
@@ -166,4 +167,14 @@ func (j *Job) Ledger(packID int) *Restored {
 	r.States = p.keptStates()
 	plantedResume(j, r, packID)
 	return r
+}
+
+// Placement returns the executors that work over a pack may be given to, and the owner of each of its splits; empty
+// where it has none.
+func (j *Job) Placement(packID int) (members []scheduler.Member, owners []plan.ExecutorID) {
+	s := j.packs[packID].sched
+	for i := range j.packs[packID].info.Rows {
+		owners = append(owners, s.Owner(plan.SplitID(i)))
+	}
+	return s.Members(), owners
 }

@@ -119,6 +119,18 @@ func (e *Engine) fetch(ctx context.Context, h *wire.Hold) (plan.Digest, error) {
 	return e.store.Splits.Receive(key, meta, func(w io.Writer) error { return e.peers.FetchSplit(ctx, from, key, w) })
 }
 
+// OpenSplit opens a split that this executor holds, or fetches from a peer where one is named, or else makes.
+func (e *Engine) OpenSplit(ctx context.Context, key pack.SplitKey, from Peer) (*pack.Split, error) {
+	if e.store.Splits.Path(key) == "" {
+		h := &wire.Hold{Node: uint32(key.Node), Split: uint32(key.Split), From: string(from.ID),
+			FromAddress: from.Address}
+		if _, err := e.fetch(ctx, h); err != nil {
+			return nil, err
+		}
+	}
+	return e.store.Splits.Open(key)
+}
+
 // adopt takes a split of a pack that this executor has built, or builds now.
 func (e *Engine) adopt(ctx context.Context, key pack.SplitKey) (plan.Digest, error) {
 	dir, meta, err := e.catalog.Pack(ctx, key.Node)

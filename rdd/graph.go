@@ -70,6 +70,7 @@ type node struct {
 	byRow  bool                     // each row is made of one row of the input
 	byKey  bool                     // rows are those of shuffles' keys, by their hashes
 	piece  taskFunc                 // computes a part of a partition's rows for another task; may be nil
+	gang   gangFunc                 // what executors do at once; nil of other nodes
 	later  func(value []byte) error // adds the part of the plan that it declares; nil of other nodes
 	at     string                   // the user's file and line
 	label  string                   // the user's name for it; empty is none

@@ -26,7 +26,7 @@ type hosting interface {
 // package tables, and promises nothing to others.
 type Resident[T any] struct {
 	Host
-	splits []*pack.Split
+	splits map[int]*pack.Split
 	codec  row.Codec[T]
 }
 
@@ -44,14 +44,14 @@ func (pk Packed[T]) Resident(ctx context.Context, s *Session) (*Resident[T], err
 	if err != nil {
 		return nil, err
 	}
-	r := &Resident[T]{Host: host, codec: rowCodecFor[T]()}
+	r := &Resident[T]{Host: host, codec: rowCodecFor[T](), splits: map[int]*pack.Split{}}
 	for k := range meta.Splits {
 		split, err := pack.OpenSplit(filepath.Join(host.Dir, pack.SplitFile(k)), meta, k)
 		if err != nil {
 			r.Close()
 			return nil, err
 		}
-		r.splits = append(r.splits, split)
+		r.splits[k] = split
 	}
 	return r, nil
 }
@@ -85,10 +85,7 @@ func (r *Resident[T]) Rows(split int) iter.Seq2[T, error] {
 // Declare adds to a plan what is run beside its steps and actions, so that plans in which it differs are not taken for
 // one, and an explanation of the plan has it; mistakes are noted as the plan's. It is for package tables.
 func Declare(g *Graph, kind, detail string, mistakes ...error) {
-	for _, m := range mistakes {
-		g.fail("%s: %v", kind, m)
-	}
-	g.add(node{kind: kind, typ: "-", detail: detail})
+	DeclareGang(g, kind, detail, nil, mistakes...)
 }
 
 // Of returns the plan that a pack is of.

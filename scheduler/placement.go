@@ -559,3 +559,20 @@ func (s *State) IsAlive(id plan.ExecutorID) bool {
 	e, ok := s.byID[id]
 	return ok && s.executors[e].alive
 }
+
+// Member is an executor that work may be given to, and how many slots it has.
+type Member struct {
+	ID    plan.ExecutorID
+	Slots int
+}
+
+// Members lists the executors that work may be given to, in the order of joining: those that are alive, and neither
+// excluded nor draining.
+func (s *State) Members() (all []Member) {
+	for _, e := range s.executors {
+		if e.alive && !e.excluded && !e.draining {
+			all = append(all, Member{e.id, e.slots})
+		}
+	}
+	return all
+}

@@ -2,6 +2,7 @@ package tables
 
 import (
 	"testing"
+	"time"
 
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/tables/consistency"
@@ -10,7 +11,7 @@ import (
 // only returns the access of the only worker to a table.
 func only(b *testing.B, t *Table[float64]) *Access[float64] {
 	b.Helper()
-	r := newRun(1, 1, 0, 1<<30, 1<<30)
+	r := newRun(castOf(1, 1, 1), everyone, 0, 1<<30, 1<<30)
 	of := newTableRun(r, 0, t)
 	of.start()
 	return of.access(r.workers[0]).(*Access[float64])
@@ -58,7 +59,7 @@ func BenchmarkFresh(b *testing.B) {
 // BenchmarkShardApplies has a shard take and fold dense updates of 8 workers to 512 rows of 512 cells.
 func BenchmarkShardApplies(b *testing.B) {
 	const workers, rows, columns = 8, 512, 512
-	o := consistency.Options{Model: SSP(1), Workers: workers, Shards: 1, Again: again, Patience: patience}
+	o := consistency.Options{Model: SSP(1), Workers: workers, Shards: 1, Again: time.Second, Patience: patience}
 	s := consistency.NewShard(consistency.Beginning{Epoch: 1}, o, newSums[float64](columns, false), nil)
 	var updates []consistency.Update[Row[float64]]
 	for row := range rows {

@@ -3,6 +3,7 @@ package tables
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -18,9 +19,11 @@ type Tick struct {
 	// Busy is how long slots have worked so far, all together, and Waited how long they have waited, as no worker of
 	// theirs might go on.
 	Busy, Waited time.Duration
-	run          *run
-	of           *moment
-	turn         *rdd.Iteration
+	// Restarts is how often the workers have begun again from an earlier tick, as an executor was lost.
+	Restarts int
+	run      *run
+	of       *moment
+	turn     *rdd.Iteration
 }
 
 // Report notes a value, for the event log and the terminal.
@@ -45,43 +48,35 @@ func (t *Tick) WaitedShare() float64 {
 	return t.Waited.Seconds() / max(1e-9, (t.Waited+t.Busy).Seconds())
 }
 
-// Clocks runs the workers under a parameter for a number of clocks, and yields a tick after each `every` of them and after the last. A
-// job that is resumed goes on from the last tick that was committed; where that was the last of all, it is yielded once
-// more. Tables begin with zeros each time. Workers are stopped where the loop is left.
+// Clocks runs the workers under a parameter for a number of clocks, and yields a tick after each `every` of them and
+// after the last. A job that is resumed goes on from the last tick that was committed; where that was the last of all,
+// it is yielded once more. Tables begin with zeros each time. Workers are stopped where the loop is left.
+//
+// Where an executor is lost, all go on from the last tick that was yielded, on those that are left: what workers have
+// done since is done again, in whole.
 func (w Work[P, D, S]) Clocks(ctx context.Context, s *rdd.Session, param P, clocks, every int) iter.Seq2[*Tick, error] {
 	return func(yield func(*Tick, error) bool) {
 		if clocks < 1 || every < 1 {
 			yield(nil, fault.Newf(fault.Usage, "run", "workers", "%d clocks, reported after each %d", clocks, every))
 			return
 		}
-		data, err := w.data.Resident(ctx, s)
+		c, err := w.open(ctx, s, param, clocks, every)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		defer data.Close()
-		var at progress
-		var r *run
-		defer func() {
-			if r != nil {
-				r.stop()
-			}
-		}()
-		for turn := range rdd.Iterations(ctx, s, &at, (clocks+every-1)/every) {
-			if r == nil {
-				if r, err = w.begin(data, param, &at, clocks, every); err != nil {
-					yield(nil, err)
-					return
-				}
-			}
-			m, err := r.take(ctx, min(clocks, turn.Number*every))
+		defer c.close()
+		begun := false
+		for turn := range rdd.Iterations(ctx, s, &c.at, (clocks+every-1)/every) {
+			begun = true
+			m, err := c.take(ctx, min(clocks, turn.Number*every))
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			at = progress{Clock: m.clock, States: m.states, tables: r.tables, of: m}
-			t := &Tick{Clock: m.clock, run: r, of: m, turn: turn}
-			t.Busy, t.Waited = r.spent()
+			c.at = progress{Clock: m.clock, States: m.states, tables: c.run.tables, of: m}
+			t := &Tick{Clock: m.clock, Restarts: c.restarts, run: c.run, of: m, turn: turn}
+			t.Busy, t.Waited = c.spent()
 			if !yield(t, nil) {
 				return
 			}
@@ -91,28 +86,133 @@ func (w Work[P, D, S]) Clocks(ctx context.Context, s *rdd.Session, param P, cloc
 			yield(nil, err)
 		case s.Interrupted():
 			yield(nil, context.Cause(ctx))
-		case r == nil:
-			yield(w.ended(data, &at))
+		case !begun:
+			yield(c.ended())
 		}
 	}
 }
 
+// clocks is a loop over clocks.
+type clocks[P, D, S any] struct {
+	Work[P, D, S]
+	s        *rdd.Session
+	param    P
+	clocks   int
+	every    int
+	workers  int
+	rows     *rdd.Resident[D] // where workers are in this process
+	at       progress         // of the last tick
+	run      *run             // nil where one is to begin
+	last     error            // why the run before has ended
+	losses   int              // since the last tick
+	restarts int
+	busy     time.Duration // in earlier runs
+	waited   time.Duration
+}
+
+func (w Work[P, D, S]) open(ctx context.Context, s *rdd.Session, param P, n, every int) (*clocks[P, D, S], error) {
+	c := &clocks[P, D, S]{Work: w, s: s, param: param, clocks: n, every: every}
+	if w.data.Elsewhere(s) {
+		meta, err := w.data.Meta(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		c.workers = len(meta.Splits)
+		return c, nil
+	}
+	var err error
+	if c.rows, err = w.data.Resident(ctx, s); err != nil {
+		return nil, err
+	}
+	c.workers = c.rows.Splits()
+	return c, nil
+}
+
+func (c *clocks[P, D, S]) close() {
+	if c.run != nil {
+		c.run.stop()
+	}
+	if c.rows != nil {
+		c.rows.Close()
+	}
+}
+
+// mostLosses is how often a run begins again without a tick between.
+const mostLosses = 4
+
+// take waits until all workers have finished a number of clocks. Where executors are lost, it begins again from the
+// last tick.
+func (c *clocks[P, D, S]) take(ctx context.Context, clock int) (*moment, error) {
+	for {
+		m, err := c.tryTake(ctx, clock)
+		if err == nil {
+			c.losses = 0
+			return m, nil
+		}
+		if c.losses++; !lost(err) || ctx.Err() != nil {
+			return nil, err
+		}
+		if c.losses > mostLosses {
+			return nil, fault.New(fault.KindOf(err), "go on with", "the workers of tables", err).
+				WithHint(fmt.Sprintf("they were begun %d times since the last tick", mostLosses+1))
+		}
+		if err := c.again(err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (c *clocks[P, D, S]) tryTake(ctx context.Context, clock int) (*moment, error) {
+	if c.run == nil {
+		var err error
+		if c.run, err = c.begin(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return c.run.take(ctx, clock)
+}
+
+// lost reports whether a run has ended for want of an executor, or of its data there.
+func lost(err error) bool {
+	return fault.Is(err, fault.ExecutorLost) || fault.Is(err, fault.FetchFailed) || fault.InputLost(err)
+}
+
+// again makes ready for another run, from the last tick.
+func (c *clocks[P, D, S]) again(why error) error {
+	c.last = why
+	c.restarts++
+	if c.run != nil {
+		c.run.stop()
+		c.busy, c.waited = c.spent()
+		c.run = nil
+	}
+	if c.at.of == nil {
+		return nil
+	}
+	raw, err := c.at.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	return c.at.UnmarshalBinary(raw)
+}
+
 // ended returns the last tick of a job that had ended before it was resumed.
-func (w Work[P, D, S]) ended(data *rdd.Resident[D], at *progress) (*Tick, error) {
-	r, err := w.restored(data, at, at.Clock, at.Clock)
+func (c *clocks[P, D, S]) ended() (*Tick, error) {
+	c.clocks, c.every = c.at.Clock, c.at.Clock
+	r, err := c.restored(castOf(c.workers, 1, 1), everyone)
 	if err != nil {
 		return nil, err
 	}
-	m := &moment{clock: at.Clock, states: at.States}
+	m := &moment{clock: c.at.Clock, states: c.at.States}
 	for _, t := range r.tables {
 		m.snapshots = append(m.snapshots, t.restored())
 	}
-	return &Tick{Clock: at.Clock, run: r, of: m}, nil
+	return &Tick{Clock: c.at.Clock, run: r, of: m}, nil
 }
 
-// restored returns a run with the tables of a checkpoint, if there is one.
-func (w Work[P, D, S]) restored(data *rdd.Resident[D], at *progress, clocks, every int) (*run, error) {
-	r := newRun(data.Splits(), data.Executors, at.Clock, clocks, every)
+// newRun returns a run on tables that begin with zeros.
+func (w Work[P, D, S]) newRun(who cast, self, first, last, every int) (*run, error) {
+	r := newRun(who, self, first, last, every)
 	for i, t := range w.tables {
 		if err := t.check(); err != nil {
 			return nil, err
@@ -120,39 +220,60 @@ func (w Work[P, D, S]) restored(data *rdd.Resident[D], at *progress, clocks, eve
 		r.index[t] = i
 		r.tables = append(r.tables, t.begin(r, i))
 	}
-	if at.Clock > 0 {
-		return r, r.restore(at)
-	}
 	return r, nil
 }
 
-// begin begins a run where a checkpoint has left it.
-func (w Work[P, D, S]) begin(data *rdd.Resident[D], param P, at *progress, clocks, every int) (*run, error) {
-	r, err := w.restored(data, at, clocks, every)
+// restored returns a run with the tables of the last tick, if there is one.
+func (c *clocks[P, D, S]) restored(who cast, self int) (*run, error) {
+	r, err := c.newRun(who, self, c.at.Clock, c.clocks, c.every)
+	if err == nil && c.at.Clock > 0 {
+		err = r.restore(&c.at)
+	}
+	return r, err
+}
+
+// begin begins a run where the last tick has left it.
+func (c *clocks[P, D, S]) begin(ctx context.Context) (*run, error) {
+	if c.rows == nil {
+		return c.gather(ctx)
+	}
+	r, err := c.restored(castOf(c.workers, c.rows.Executors, c.rows.Slots), everyone)
+	if err == nil {
+		err = c.employ(r, c.at.States, c.param, c.rows.Rows)
+	}
 	if err != nil {
 		return nil, err
 	}
-	states := make([]S, data.Splits())
-	if at.Clock > 0 {
-		for i := range states {
-			if err := rdd.Decode(at.States[i], &states[i]); err != nil {
-				return nil, fault.New(fault.Corrupt, "restore", "the state of a worker", err)
-			}
+	r.mayLead()
+	r.start()
+	return r, nil
+}
+
+// employ gives a run its workers' states, from where they go on, and what they do.
+func (w Work[P, D, S]) employ(r *run, from [][]byte, param P, rows func(int) iter.Seq2[D, error]) error {
+	states := make([]S, len(r.workers))
+	for _, x := range r.workers {
+		if r.first == 0 || !x.executor.here {
+			continue
+		}
+		if err := rdd.Decode(from[x.id], &states[x.id]); err != nil {
+			return fault.New(fault.Corrupt, "restore", "the state of a worker", err)
 		}
 	}
 	r.work = func(x *worker) ([]byte, error) {
-		c := &Clock[P, D, S]{State: &states[x.id], Param: param, run: r, w: x, rows: data.Rows}
+		c := &Clock[P, D, S]{State: &states[x.id], Param: param, run: r, w: x, rows: rows}
 		if err := errors.Join(w.do(c), c.err); err != nil || !r.reports(x.clock+1) {
 			return nil, err
 		}
 		return rdd.Encode(*c.State)
 	}
-	r.mayLead()
-	for _, t := range r.tables {
-		t.start()
-	}
-	r.start(data.Slots)
-	return r, nil
+	return nil
+}
+
+// spent returns how long slots have worked and waited, in all runs.
+func (c *clocks[P, D, S]) spent() (busy, waited time.Duration) {
+	busy, waited = c.run.spent()
+	return busy + c.busy, waited + c.waited
 }
 
 // spent returns how long slots have worked and waited.

@@ -131,17 +131,21 @@ func (of *tableRun[T]) restore(raw []byte) error {
 	if err := rdd.Decode(raw, &k); err != nil {
 		return fault.New(fault.Corrupt, "restore", "the table "+of.table.name, err)
 	}
-	next := map[consistency.Worker]consistency.Applied{}
-	for w := range of.run.workers {
-		next[consistency.Worker(w)] = consistency.Applied{Life: 1}
-	}
 	for s := range of.from {
-		of.from[s] = &consistency.Snapshot[Row[T]]{Age: consistency.Clock(of.run.first), Next: next,
-			Values: map[consistency.Row]Row[T]{}}
+		of.from[s] = of.snapshot(consistency.Clock(of.run.first))
 	}
 	for i, row := range k.Rows {
 		r := consistency.Row(row)
 		of.from[of.o.Shard(r)].Values[r] = k.Of[i]
 	}
 	return nil
+}
+
+// snapshot returns an empty one, of an age, from which workers go on in a first life.
+func (of *tableRun[T]) snapshot(age consistency.Clock) *consistency.Snapshot[Row[T]] {
+	next := map[consistency.Worker]consistency.Applied{}
+	for w := range of.run.workers {
+		next[consistency.Worker(w)] = consistency.Applied{Life: 1}
+	}
+	return &consistency.Snapshot[Row[T]]{Age: age, Next: next, Values: map[consistency.Row]Row[T]{}}
 }

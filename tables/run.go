@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/tables/consistency"
 )
 
@@ -17,6 +19,11 @@ import (
 type run struct {
 	first, last, every int // clocks
 	began              time.Time
+	self               int                  // the executor of this process: everyone, or rdd.Leader
+	out                *outside             // nil where all are in this process
+	close              func()               // ends those of other processes
+	pause              func() time.Duration // waits while other jobs have the slots
+	going              bool                 // the job's process has said so, to a member
 	tables             []tableOf
 	index              map[any]int // of tables
 	executors          []*executor
@@ -45,6 +52,8 @@ type moment struct {
 // executor runs its workers on slots, each worker on one at a time.
 type executor struct {
 	id      int
+	here    bool // in this process
+	slots   int
 	mu      sync.Mutex
 	changed *sync.Cond
 	workers []*worker
@@ -70,16 +79,31 @@ var errHalted = errors.New("the run has ended")
 // halt is what a worker's goroutine panics with where the run has ended within its clock.
 type halt struct{}
 
-func newRun(splits, executors, first, last, every int) *run {
-	r := &run{first: first, last: last, every: every, began: time.Now(), index: map[any]int{},
+// everyone says that all executors are in this process.
+const everyone = -2
+
+// cast is the executors of a run, by their slots, and where each worker runs.
+type cast struct{ Slots, Homes []int }
+
+// castOf returns a number of executors, with as many workers each as can be.
+func castOf(workers, executors, slots int) (c cast) {
+	c.Slots = slices.Repeat([]int{slots}, min(executors, workers))
+	for k := range workers {
+		c.Homes = append(c.Homes, k%len(c.Slots))
+	}
+	return c
+}
+
+func newRun(c cast, self, first, last, every int) *run {
+	r := &run{self: self, first: first, last: last, every: every, began: time.Now(), index: map[any]int{},
 		moments: map[int]*moment{}, ready: make(chan struct{}, 1), stopped: make(chan struct{})}
-	for e := range min(executors, splits) {
-		x := &executor{id: e}
+	for e, slots := range c.Slots {
+		x := &executor{id: e, here: self == everyone || self == e, slots: slots}
 		x.changed = sync.NewCond(&x.mu)
 		r.executors = append(r.executors, x)
 	}
-	for k := range splits {
-		x := r.executors[k%len(r.executors)]
+	for k, home := range c.Homes {
+		x := r.executors[home]
 		w := &worker{id: consistency.Worker(k), executor: x, clock: first, woken: make(chan struct{}, 1)}
 		x.workers, r.workers = append(x.workers, w), append(r.workers, w)
 	}
@@ -101,19 +125,27 @@ const mostAhead = 64
 
 func (r *run) now() time.Duration { return time.Since(r.began) }
 
-// start begins the workers.
-func (r *run) start(slots int) {
-	for _, w := range r.workers {
-		for _, t := range r.tables {
-			w.access = append(w.access, t.access(w))
-		}
+// start begins the machines and the workers of this process.
+func (r *run) start() {
+	for _, t := range r.tables {
+		t.start()
 	}
 	for _, x := range r.executors {
-		for range min(slots, len(x.workers)) {
+		if !x.here {
+			continue
+		}
+		for _, w := range x.workers {
+			for _, t := range r.tables {
+				w.access = append(w.access, t.access(w))
+			}
+		}
+		for range min(x.slots, len(x.workers)) {
 			r.all.Go(func() { r.slot(x) })
 		}
 	}
-	r.all.Go(r.ticks)
+	if r.self != rdd.Leader {
+		r.all.Go(r.ticks)
+	}
 }
 
 // ticks lets time pass for the machines.
@@ -215,8 +247,15 @@ func (r *run) clock(w *worker) (err error) {
 	for _, t := range r.tables {
 		t.finish(w)
 	}
-	if after := w.clock + 1; r.reports(after) {
+	if r.out != nil {
+		r.out.await()
+	}
+	if after := w.clock + 1; !r.reports(after) {
+		return nil
+	} else if r.self == everyone {
 		r.saved(after, func(m *moment) { m.states[w.id] = state })
+	} else {
+		r.sendState(w, after, state)
 	}
 	return nil
 }
@@ -266,14 +305,24 @@ func (r *run) take(ctx context.Context, clock int) (*moment, error) {
 		case err != nil:
 			return nil, err
 		case whole:
-			r.horizon.Store(int64(clock + r.ahead))
-			r.stir()
+			r.takenUpTo(clock)
 			return m, nil
 		}
 		select {
 		case <-r.ready:
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		}
+	}
+}
+
+// takenUpTo lets workers begin as many clocks as may wait to be taken.
+func (r *run) takenUpTo(clock int) {
+	r.horizon.Store(int64(clock + r.ahead))
+	r.stir()
+	for e, x := range r.executors {
+		if !x.here && r.self == rdd.Leader {
+			r.out.post(e, func(w *writer) { w.begin(aHorizon, 0, 0); w.int(clock); w.end() })
 		}
 	}
 }
@@ -285,6 +334,13 @@ func (r *run) stir() {
 		x.changed.Broadcast()
 		x.mu.Unlock()
 	}
+}
+
+// failed returns the error that has ended the run.
+func (r *run) failed() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
 }
 
 func (r *run) over() bool {
@@ -313,12 +369,18 @@ func (r *run) end() {
 	for _, t := range r.tables {
 		t.halt()
 	}
+	if r.out != nil {
+		r.out.end()
+	}
 	r.stir()
 }
 
 // stop ends the run and waits for its goroutines.
 func (r *run) stop() {
 	r.end()
+	if r.close != nil {
+		r.close()
+	}
 	r.all.Wait()
 }
 

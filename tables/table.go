@@ -84,6 +84,8 @@ func New[T Number](g *rdd.Graph, name string, shape Shape, model Model) *Table[T
 // Reshape gives a table another size, before the clocks of a run.
 func (t *Table[T]) Reshape(rows, columns int) { t.shape.Rows, t.shape.Columns = rows, columns }
 
+func (t *Table[T]) reshape(s Shape) { t.shape = s }
+
 func (t *Table[T]) check() error {
 	if t.shape.Rows < 1 || t.shape.Columns < 1 {
 		return fault.Newf(fault.UserCode, "run workers on", fmt.Sprintf("table %q", t.name),
@@ -124,6 +126,7 @@ func (t *Table[T]) At(tick *Tick, row int) Row[T] {
 // anyTable is a table of any type.
 type anyTable interface {
 	check() error
+	reshape(s Shape)
 	// begin makes its part of a run.
 	begin(r *run, index int) tableOf
 }

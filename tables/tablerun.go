@@ -4,12 +4,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/tables/consistency"
 )
 
 // tableOf is a table's part of a run, whatever its type.
 type tableOf interface {
 	access(w *worker) any
+	receive(r *reader, k kind, to int)
+	writeSnapshot(w *writer, k kind, shard int, snapshot any)
+	shape() Shape
 	mayBegin(w *worker) bool
 	finish(w *worker)
 	start()
@@ -47,14 +51,22 @@ type clientRun[T Number] struct {
 }
 
 const (
-	again    = time.Second // until a message is sent again; within a process none is lost
 	patience = 5 * time.Minute
 	ticks    = 2 * time.Millisecond // between flushes of eager models
 )
 
+// again returns until when a message is sent again. None is lost, as the run ends with its first connection; over a
+// slow link it may be long until one is answered.
+func (r *run) again() time.Duration {
+	if r.self == everyone {
+		return time.Second
+	}
+	return time.Minute
+}
+
 func newTableRun[T Number](r *run, index int, t *Table[T]) *tableRun[T] {
 	of := &tableRun[T]{run: r, index: index, table: t, sums: newSums[T](t.shape.Columns, t.shape.Sparse)}
-	of.o = consistency.Options{Model: t.model, Workers: len(r.workers), Shards: len(r.executors), Again: again,
+	of.o = consistency.Options{Model: t.model, Workers: len(r.workers), Shards: len(r.executors), Again: r.again(),
 		Patience: patience, Together: true, Every: consistency.Clock(r.every), Last: consistency.Clock(r.last),
 		Aggressive: true}
 	if !t.shape.Sparse {
@@ -66,9 +78,14 @@ func newTableRun[T Number](r *run, index int, t *Table[T]) *tableRun[T] {
 
 // start begins all machines, at the clock that the run begins with.
 func (of *tableRun[T]) start() {
-	var ids []consistency.Client
-	for e := range of.run.executors {
-		ids = append(ids, consistency.Client(e))
+	if of.run.self < 0 {
+		of.startBookkeeper()
+	}
+	for e, x := range of.run.executors {
+		if !x.here {
+			of.clients, of.machine, of.shards = append(of.clients, nil), append(of.machine, nil), append(of.shards, nil)
+			continue
+		}
 		c := &clientRun[T]{machine: consistency.NewClient(consistency.Client(e), of.o, of.sums)}
 		c.step = func(msg any) {
 			of.ask(c, func(m *consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]] {
@@ -76,29 +93,70 @@ func (of *tableRun[T]) start() {
 			})
 		}
 		of.clients = append(of.clients, c)
-	}
-	of.book = consistency.NewBookkeeper(of.o, ids, func(w consistency.Worker) consistency.Client {
-		return consistency.Client(of.run.workers[w].executor.id)
-	})
-	of.keeper = &mailbox{step: func(m any) { of.send(of.book.Step(m, of.run.now())) }}
-	for s := range of.o.Shards {
-		b := consistency.Beginning{Shard: s, Epoch: 1, Age: consistency.Clock(of.run.first)}
-		m := consistency.NewShard(b, of.o, of.sums, of.from[s])
-		of.machine = append(of.machine, m)
-		of.shards = append(of.shards, &mailbox{step: func(msg any) {
-			if do, ok := msg.(func() []consistency.Command[Row[T]]); ok {
-				of.carryOutShard(s, do())
-			} else {
-				of.carryOutShard(s, m.Step(msg, of.run.now()))
-			}
-		}})
+		of.startShard(e)
 	}
 	for _, w := range of.run.workers {
+		if !w.executor.here {
+			continue
+		}
 		of.clients[w.executor.id].post(consistency.Assignment{Client: consistency.Client(w.executor.id),
 			Restart:  consistency.Restart{Worker: w.id, Life: 1, Clock: consistency.Clock(of.run.first)},
 			Complete: consistency.Complete{Age: consistency.Clock(of.run.first)}})
 	}
 }
+
+// startBookkeeper begins the one that knows how far all are: in the job's process.
+func (of *tableRun[T]) startBookkeeper() {
+	var ids []consistency.Client
+	for e := range of.run.executors {
+		ids = append(ids, consistency.Client(e))
+	}
+	of.book = consistency.NewBookkeeper(of.o, ids, func(w consistency.Worker) consistency.Client {
+		return consistency.Client(of.run.workers[w].executor.id)
+	})
+	of.keeper = &mailbox{step: func(m any) { of.send(of.book.Step(m, of.run.now())) }}
+}
+
+// startShard begins the shard of an executor.
+func (of *tableRun[T]) startShard(s int) {
+	b := consistency.Beginning{Shard: s, Epoch: 1, Age: consistency.Clock(of.run.first)}
+	m := consistency.NewShard(b, of.o, of.sums, of.from[s])
+	of.machine = append(of.machine, m)
+	of.shards = append(of.shards, &mailbox{step: func(msg any) {
+		if do, ok := msg.(func() []consistency.Command[Row[T]]); ok {
+			of.carryOutShard(s, do())
+		} else {
+			of.carryOutShard(s, m.Step(msg, of.run.now()))
+		}
+	}})
+}
+
+// toShard, toClient and toBookkeeper pass a message on to a machine, wherever it is.
+func (of *tableRun[T]) toShard(s int, m any) {
+	if of.shards[s] != nil {
+		of.shards[s].post(m)
+		return
+	}
+	of.run.out.post(s, func(w *writer) { of.write(w, s, m) })
+}
+
+func (of *tableRun[T]) toClient(c int, m any) {
+	if of.clients[c] != nil {
+		of.clients[c].post(m)
+		return
+	}
+	of.run.out.post(c, func(w *writer) { of.write(w, c, m) })
+}
+
+func (of *tableRun[T]) toBookkeeper(m any) {
+	if of.keeper != nil {
+		of.keeper.post(m)
+		return
+	}
+	of.run.out.post(rdd.Leader, func(w *writer) { of.write(w, 0, m) })
+}
+
+func (of *tableRun[T]) shape() Shape { return of.table.shape }
 
 func (of *tableRun[T]) access(w *worker) any {
 	c := of.clients[w.executor.id]
@@ -136,7 +194,7 @@ func (of *tableRun[T]) slack() int { return int(of.o.Slack) }
 
 // halt has workers find out that the run has ended, whatever they do with the table next.
 func (of *tableRun[T]) halt() {
-	for _, c := range of.clients {
+	for _, c := range of.here() {
 		c.locked(func(m *consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]] {
 			m.AskToFlush()
 			return nil
@@ -146,10 +204,13 @@ func (of *tableRun[T]) halt() {
 
 // tick lets time pass.
 func (of *tableRun[T]) tick() {
-	for _, c := range of.clients {
+	for _, c := range of.here() {
 		of.ask(c, func(m *consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]] { return m.Tick(of.run.now()) })
 	}
 	for s, m := range of.machine {
+		if m == nil {
+			continue
+		}
 		of.shards[s].post(func() []consistency.Command[Row[T]] { return m.Tick(of.run.now()) })
 	}
 }
@@ -159,9 +220,9 @@ func (of *tableRun[T]) carryOut(c *clientRun[T], all []consistency.Command[Row[T
 	for _, cmd := range all {
 		switch {
 		case cmd.ToShard != nil:
-			of.shards[cmd.ToShard.To].post(cmd.ToShard.Message)
+			of.toShard(cmd.ToShard.To, cmd.ToShard.Message)
 		case cmd.ToBookkeeper != nil:
-			of.keeper.post(cmd.ToBookkeeper)
+			of.toBookkeeper(cmd.ToBookkeeper)
 		case cmd.Wake != nil:
 			of.run.workers[*cmd.Wake].wake()
 		case cmd.Fail != nil:
@@ -175,24 +236,51 @@ func (of *tableRun[T]) carryOutShard(s int, all []consistency.Command[Row[T]]) {
 	for _, cmd := range all {
 		switch {
 		case cmd.ToClient != nil:
-			of.clients[cmd.ToClient.To].post(cmd.ToClient.Message)
+			of.toClient(cmd.ToClient.To, cmd.ToClient.Message)
 		case cmd.ToBookkeeper != nil:
-			of.keeper.post(cmd.ToBookkeeper)
+			of.toBookkeeper(cmd.ToBookkeeper)
 		case cmd.Save != nil:
-			of.run.saved(int(cmd.Save.Age), func(m *moment) { m.snapshots[of.index][s] = cmd.Save })
+			of.save(s, cmd.Save)
 			of.carryOutShard(s, of.machine[s].SnapshotKept(cmd.Save.Age))
 		}
 	}
 }
 
-// send does what the bookkeeper decides.
+// save hands out what a shard is after a number of clocks.
+func (of *tableRun[T]) save(s int, snapshot *consistency.Snapshot[Row[T]]) {
+	if of.run.self == everyone {
+		of.run.saved(int(snapshot.Age), func(m *moment) { m.snapshots[of.index][s] = snapshot })
+		return
+	}
+	of.run.out.post(rdd.Leader, func(w *writer) { of.writeSnapshot(w, aSnapshot, s, snapshot) })
+}
+
+// here returns the clients of this process.
+func (of *tableRun[T]) here() (all []*clientRun[T]) {
+	for _, c := range of.clients {
+		if c != nil {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// send does what the bookkeeper decides: with tables whose machines end together it says only how far all are.
 func (of *tableRun[T]) send(all []consistency.Send) {
 	for _, m := range all {
+		what, complete := m.What.(consistency.Complete)
 		switch {
-		case m.Client != nil:
+		case m.Client != nil && of.clients[*m.Client] != nil:
 			of.clients[*m.Client].post(m.What)
-		case m.Shard != nil:
+		case m.Shard != nil && of.shards[*m.Shard] != nil:
 			of.shards[*m.Shard].post(m.What)
+		case !complete:
+		case m.Client != nil:
+			to := int(*m.Client)
+			of.run.out.post(to, func(w *writer) { of.writeComplete(w, completeForClient, to, what) })
+		case m.Shard != nil:
+			to := *m.Shard
+			of.run.out.post(to, func(w *writer) { of.writeComplete(w, completeForShard, to, what) })
 		}
 	}
 }

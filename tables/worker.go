@@ -14,6 +14,7 @@ type Work[P, D, S any] struct {
 	data   rdd.Packed[D]
 	do     func(c *Clock[P, D, S]) error
 	tables []anyTable
+	node   int // of the plan
 }
 
 // Worker declares workers on the splits of a pack. In each clock a worker calls do, which may read and add to the
@@ -28,8 +29,13 @@ func Worker[P, D, S any](data rdd.Packed[D], do func(c *Clock[P, D, S]) error, u
 	if _, err := rdd.Encode(*new(S)); err != nil {
 		mistakes = append(mistakes, fault.New(fault.UserCode, "encode", "the state of workers", err))
 	}
-	rdd.Declare(data.Of(), "workers", fmt.Sprint(len(used), " tables, state ", reflect.TypeFor[S]()), mistakes...)
-	return Work[P, D, S]{data: data, do: do, tables: used}
+	if _, err := rdd.Encode(*new(P)); err != nil {
+		mistakes = append(mistakes, fault.New(fault.UserCode, "encode", "the parameter of workers", err))
+	}
+	w := Work[P, D, S]{data: data, do: do, tables: used}
+	detail := fmt.Sprint(len(used), " tables, state ", reflect.TypeFor[S]())
+	w.node = rdd.DeclareGang(data.Of(), "workers", detail, w.member, mistakes...)
+	return w
 }
 
 // StateAt returns a worker's state as it is after exactly the clocks of a tick.
@@ -74,6 +80,9 @@ func (c *Clock[P, D, S]) Rows() iter.Seq[D] {
 		for row, err := range c.rows(int(c.w.id)) {
 			if c.run.over() {
 				panic(halt{})
+			}
+			if c.run.pause != nil {
+				c.w.paused += c.run.pause()
 			}
 			if err != nil {
 				c.err = err

@@ -224,15 +224,15 @@ func (j *Job) placePack(ctx context.Context, node int, maker plan.ExecutorID, me
 	return number, nil
 }
 
+func notPaced() error {
+	return fault.Newf(fault.Usage, "run", "parameter tables", "they follow no emulated cluster yet").
+		WithHint("leave --clock virtual and --pace out")
+}
+
 // Host returns where the rows of an open pack are, for work within this process.
 func (j *Job) Host(ctx context.Context, node int) (h rdd.Host, err error) {
-	switch {
-	case j.remote != nil:
-		return h, fault.Newf(fault.Usage, "run", "parameter tables", "they work within one process so far").
-			WithHint("volley run has them; volley submit does not yet")
-	case j.cfg.Virtual || j.cfg.Pace != nil:
-		return h, fault.Newf(fault.Usage, "run", "parameter tables", "they follow no emulated cluster yet").
-			WithHint("leave --clock virtual and --pace out")
+	if j.cfg.Virtual || j.cfg.Pace != nil {
+		return h, notPaced()
 	}
 	h = rdd.Host{Executors: j.cfg.Executors, Slots: j.cfg.Slots}
 	h.Dir, _, err = j.packs.Pack(ctx, node)

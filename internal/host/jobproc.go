@@ -42,6 +42,7 @@ type remote struct {
 	self    jobParty
 	lease   *lease
 	directs *directs
+	gangs   gangs
 	stop    func() // serving them
 	closed  bool
 }
@@ -66,7 +67,7 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 		return nil, wire.CallError("reach the driver at", p.Driver, err)
 	}
 	go self.keepRenewed(ctx)
-	r := &remote{conn: conn, self: self, peers: map[string]*relayConn{}, blocks: map[string]string{},
+	r := &remote{conn: conn, self: self, gangs: gangs{term: p.Term}, peers: map[string]*relayConn{}, blocks: map[string]string{},
 		byName: map[string]*relayConn{}}
 	r.directs = &directs{incarnation: p.Incarnation, receive: r.receiveDirect, ended: r.endedDirect}
 	direct, stop, err := self.serve(p.JobDir, "direct.sock", func(s *grpc.Server) {
@@ -140,6 +141,7 @@ func (r *remote) read(stream wire.Cluster_WorkClient) {
 		case *wire.ForJob_Ask:
 			go r.self.answer(b.Ask, "")
 		case *wire.ForJob_Drain:
+			r.gangs.left(b.Drain.Name, "it is drained")
 			r.Drain(plan.ExecutorID(b.Drain.Name), func(id plan.ExecutorID) {
 				_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Drained{Drained: &wire.DrainRequest{Name: string(id)}}})
 			})
@@ -208,6 +210,10 @@ func (r *remote) hand(c *relayConn, m *wire.ToDriver) {
 	if c == nil {
 		return
 	}
+	if g := m.GetGang(); g != nil {
+		r.gangs.receive(g)
+		return
+	}
 	if err := c.in.Put(m); fault.KindOf(err) == fault.Timeout {
 		r.left(c.peer, err.Error())
 	}
@@ -219,6 +225,10 @@ func (r *remote) receiveDirect(name string, m *wire.ToDriver) {
 	c := r.byName[name]
 	r.mu.Unlock()
 	if c == nil {
+		return
+	}
+	if g := m.GetGang(); g != nil {
+		r.gangs.receive(g)
 		return
 	}
 	if err := c.in.Await(m, wire.Patience); fault.KindOf(err) == fault.Timeout {
@@ -248,6 +258,7 @@ func (r *remote) left(peer, why string) {
 	if c != nil {
 		c.why.Store(&why)
 		c.in.Stop()
+		r.gangs.left(peer, why)
 	}
 }
 

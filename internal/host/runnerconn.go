@@ -108,6 +108,7 @@ func (l *runnerLink) begin(direct, incarnation string) *runnerConn {
 // end ends the session.
 func (c *runnerConn) end() {
 	c.in.Stop()
+	c.runner.gangs.end(func(m *membership) bool { return m.conn == c || m.conn == nil })
 	if c.direct != nil {
 		c.direct.close()
 	}
@@ -179,6 +180,8 @@ func (c *runnerConn) own(m *wire.ToExecutor) bool {
 	switch b := m.Body.(type) {
 	case *wire.ToExecutor_Pause:
 		c.gate.Set(b.Pause.On)
+	case *wire.ToExecutor_Gang:
+		c.onGang(b.Gang)
 	case *wire.ToExecutor_Hand:
 		go c.hand(b.Hand)
 	case *wire.ToExecutor_Ask:

@@ -159,6 +159,7 @@ type localRunner struct {
 	engine  atomic.Pointer[executor.Engine] // of the job's present process
 	mu      sync.Mutex
 	peers   map[string]*grpc.ClientConn // by address
+	gangs   memberships
 }
 
 // Pack builds or finds a pack on this executor.

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +49,21 @@ func (p *Page) pass() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for g.closed.Load() && !p.Stopped() {
+		g.moved.Wait()
+	}
+	return time.Since(began)
+}
+
+// Pass waits until the gate is open or the context has ended, and returns for how long.
+func (g *Gate) Pass(ctx context.Context) time.Duration {
+	if g == nil || !g.closed.Load() {
+		return 0
+	}
+	began := time.Now()
+	defer context.AfterFunc(ctx, g.wake)()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.closed.Load() && ctx.Err() == nil {
 		g.moved.Wait()
 	}
 	return time.Since(began)

@@ -548,6 +548,42 @@ func (x *ReadsReply) GetMay() bool {
 	return false
 }
 
+type SpokenReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpokenReply) Reset() {
+	*x = SpokenReply{}
+	mi := &file_cluster_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpokenReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpokenReply) ProtoMessage() {}
+
+func (x *SpokenReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpokenReply.ProtoReflect.Descriptor instead.
+func (*SpokenReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{11}
+}
+
 // Authorities are those of a cluster, with their keys, JSON.
 type Authorities struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -558,7 +594,7 @@ type Authorities struct {
 
 func (x *Authorities) Reset() {
 	*x = Authorities{}
-	mi := &file_cluster_proto_msgTypes[11]
+	mi := &file_cluster_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -570,7 +606,7 @@ func (x *Authorities) String() string {
 func (*Authorities) ProtoMessage() {}
 
 func (x *Authorities) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[11]
+	mi := &file_cluster_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -583,7 +619,7 @@ func (x *Authorities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Authorities.ProtoReflect.Descriptor instead.
 func (*Authorities) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{11}
+	return file_cluster_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Authorities) GetAll() []byte {
@@ -604,7 +640,7 @@ type HaveRequest struct {
 
 func (x *HaveRequest) Reset() {
 	*x = HaveRequest{}
-	mi := &file_cluster_proto_msgTypes[12]
+	mi := &file_cluster_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -616,7 +652,7 @@ func (x *HaveRequest) String() string {
 func (*HaveRequest) ProtoMessage() {}
 
 func (x *HaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[12]
+	mi := &file_cluster_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -629,7 +665,7 @@ func (x *HaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HaveRequest.ProtoReflect.Descriptor instead.
 func (*HaveRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{12}
+	return file_cluster_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *HaveRequest) GetDir() string {
@@ -655,7 +691,7 @@ type HaveReply struct {
 
 func (x *HaveReply) Reset() {
 	*x = HaveReply{}
-	mi := &file_cluster_proto_msgTypes[13]
+	mi := &file_cluster_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -667,7 +703,7 @@ func (x *HaveReply) String() string {
 func (*HaveReply) ProtoMessage() {}
 
 func (x *HaveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[13]
+	mi := &file_cluster_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -680,7 +716,7 @@ func (x *HaveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HaveReply.ProtoReflect.Descriptor instead.
 func (*HaveReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{13}
+	return file_cluster_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HaveReply) GetFiles() []*HadFile {
@@ -701,7 +737,7 @@ type HadFile struct {
 
 func (x *HadFile) Reset() {
 	*x = HadFile{}
-	mi := &file_cluster_proto_msgTypes[14]
+	mi := &file_cluster_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -713,7 +749,7 @@ func (x *HadFile) String() string {
 func (*HadFile) ProtoMessage() {}
 
 func (x *HadFile) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[14]
+	mi := &file_cluster_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -726,7 +762,7 @@ func (x *HadFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HadFile.ProtoReflect.Descriptor instead.
 func (*HadFile) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{14}
+	return file_cluster_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HadFile) GetPath() string {
@@ -768,7 +804,7 @@ type FileChange struct {
 
 func (x *FileChange) Reset() {
 	*x = FileChange{}
-	mi := &file_cluster_proto_msgTypes[15]
+	mi := &file_cluster_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -780,7 +816,7 @@ func (x *FileChange) String() string {
 func (*FileChange) ProtoMessage() {}
 
 func (x *FileChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[15]
+	mi := &file_cluster_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -793,7 +829,7 @@ func (x *FileChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileChange.ProtoReflect.Descriptor instead.
 func (*FileChange) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{15}
+	return file_cluster_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FileChange) GetTerm() uint64 {
@@ -846,7 +882,7 @@ type KeepReply struct {
 
 func (x *KeepReply) Reset() {
 	*x = KeepReply{}
-	mi := &file_cluster_proto_msgTypes[16]
+	mi := &file_cluster_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -858,7 +894,7 @@ func (x *KeepReply) String() string {
 func (*KeepReply) ProtoMessage() {}
 
 func (x *KeepReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[16]
+	mi := &file_cluster_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -871,7 +907,7 @@ func (x *KeepReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepReply.ProtoReflect.Descriptor instead.
 func (*KeepReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{16}
+	return file_cluster_proto_rawDescGZIP(), []int{17}
 }
 
 type BringRequest struct {
@@ -883,7 +919,7 @@ type BringRequest struct {
 
 func (x *BringRequest) Reset() {
 	*x = BringRequest{}
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -895,7 +931,7 @@ func (x *BringRequest) String() string {
 func (*BringRequest) ProtoMessage() {}
 
 func (x *BringRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[17]
+	mi := &file_cluster_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -908,7 +944,7 @@ func (x *BringRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BringRequest.ProtoReflect.Descriptor instead.
 func (*BringRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{17}
+	return file_cluster_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *BringRequest) GetPath() string {
@@ -942,7 +978,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -954,7 +990,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[18]
+	mi := &file_cluster_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -967,7 +1003,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{18}
+	return file_cluster_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Hello) GetVersion() string {
@@ -1053,7 +1089,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1101,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[19]
+	mi := &file_cluster_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1114,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{19}
+	return file_cluster_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Welcome) GetExecutors() uint32 {
@@ -1129,7 +1165,7 @@ type JobLease struct {
 
 func (x *JobLease) Reset() {
 	*x = JobLease{}
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1177,7 @@ func (x *JobLease) String() string {
 func (*JobLease) ProtoMessage() {}
 
 func (x *JobLease) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[20]
+	mi := &file_cluster_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1190,7 @@ func (x *JobLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobLease.ProtoReflect.Descriptor instead.
 func (*JobLease) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{20}
+	return file_cluster_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *JobLease) GetSentNs() uint64 {
@@ -1188,7 +1224,7 @@ type Beat struct {
 
 func (x *Beat) Reset() {
 	*x = Beat{}
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1236,7 @@ func (x *Beat) String() string {
 func (*Beat) ProtoMessage() {}
 
 func (x *Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[21]
+	mi := &file_cluster_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1249,7 @@ func (x *Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beat.ProtoReflect.Descriptor instead.
 func (*Beat) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{21}
+	return file_cluster_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Beat) GetSplits() uint64 {
@@ -1282,7 +1318,7 @@ type OpenJob struct {
 
 func (x *OpenJob) Reset() {
 	*x = OpenJob{}
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1294,7 +1330,7 @@ func (x *OpenJob) String() string {
 func (*OpenJob) ProtoMessage() {}
 
 func (x *OpenJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[22]
+	mi := &file_cluster_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1307,7 +1343,7 @@ func (x *OpenJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenJob.ProtoReflect.Descriptor instead.
 func (*OpenJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{22}
+	return file_cluster_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *OpenJob) GetJob() string {
@@ -1393,7 +1429,7 @@ type CloseJob struct {
 
 func (x *CloseJob) Reset() {
 	*x = CloseJob{}
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1405,7 +1441,7 @@ func (x *CloseJob) String() string {
 func (*CloseJob) ProtoMessage() {}
 
 func (x *CloseJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1418,7 +1454,7 @@ func (x *CloseJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseJob.ProtoReflect.Descriptor instead.
 func (*CloseJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{23}
+	return file_cluster_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CloseJob) GetJob() string {
@@ -1455,7 +1491,7 @@ type Relay struct {
 
 func (x *Relay) Reset() {
 	*x = Relay{}
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1503,7 @@ func (x *Relay) String() string {
 func (*Relay) ProtoMessage() {}
 
 func (x *Relay) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1516,7 @@ func (x *Relay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relay.ProtoReflect.Descriptor instead.
 func (*Relay) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{24}
+	return file_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Relay) GetPeer() string {
@@ -1513,7 +1549,7 @@ type FromExecutor struct {
 
 func (x *FromExecutor) Reset() {
 	*x = FromExecutor{}
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1525,7 +1561,7 @@ func (x *FromExecutor) String() string {
 func (*FromExecutor) ProtoMessage() {}
 
 func (x *FromExecutor) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1538,7 +1574,7 @@ func (x *FromExecutor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromExecutor.ProtoReflect.Descriptor instead.
 func (*FromExecutor) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{25}
+	return file_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FromExecutor) GetBody() isFromExecutor_Body {
@@ -1636,7 +1672,7 @@ type Leaving struct {
 
 func (x *Leaving) Reset() {
 	*x = Leaving{}
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +1684,7 @@ func (x *Leaving) String() string {
 func (*Leaving) ProtoMessage() {}
 
 func (x *Leaving) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1661,7 +1697,7 @@ func (x *Leaving) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leaving.ProtoReflect.Descriptor instead.
 func (*Leaving) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{26}
+	return file_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 // RunnerLog is what a runner has printed.
@@ -1677,7 +1713,7 @@ type RunnerLog struct {
 
 func (x *RunnerLog) Reset() {
 	*x = RunnerLog{}
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +1725,7 @@ func (x *RunnerLog) String() string {
 func (*RunnerLog) ProtoMessage() {}
 
 func (x *RunnerLog) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +1738,7 @@ func (x *RunnerLog) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerLog.ProtoReflect.Descriptor instead.
 func (*RunnerLog) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{27}
+	return file_cluster_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RunnerLog) GetJob() string {
@@ -1734,7 +1770,7 @@ type LogsReply struct {
 
 func (x *LogsReply) Reset() {
 	*x = LogsReply{}
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1746,7 +1782,7 @@ func (x *LogsReply) String() string {
 func (*LogsReply) ProtoMessage() {}
 
 func (x *LogsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1759,7 +1795,7 @@ func (x *LogsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsReply.ProtoReflect.Descriptor instead.
 func (*LogsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{28}
+	return file_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 type ForExecutor struct {
@@ -1781,7 +1817,7 @@ type ForExecutor struct {
 
 func (x *ForExecutor) Reset() {
 	*x = ForExecutor{}
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1793,7 +1829,7 @@ func (x *ForExecutor) String() string {
 func (*ForExecutor) ProtoMessage() {}
 
 func (x *ForExecutor) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1806,7 +1842,7 @@ func (x *ForExecutor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForExecutor.ProtoReflect.Descriptor instead.
 func (*ForExecutor) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{29}
+	return file_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ForExecutor) GetBody() isForExecutor_Body {
@@ -1952,7 +1988,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1964,7 +2000,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1977,7 +2013,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{30}
+	return file_cluster_proto_rawDescGZIP(), []int{31}
 }
 
 type Renewal struct {
@@ -1988,7 +2024,7 @@ type Renewal struct {
 
 func (x *Renewal) Reset() {
 	*x = Renewal{}
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2000,7 +2036,7 @@ func (x *Renewal) String() string {
 func (*Renewal) ProtoMessage() {}
 
 func (x *Renewal) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2013,7 +2049,7 @@ func (x *Renewal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renewal.ProtoReflect.Descriptor instead.
 func (*Renewal) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{31}
+	return file_cluster_proto_rawDescGZIP(), []int{32}
 }
 
 type FromJob struct {
@@ -2034,7 +2070,7 @@ type FromJob struct {
 
 func (x *FromJob) Reset() {
 	*x = FromJob{}
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2046,7 +2082,7 @@ func (x *FromJob) String() string {
 func (*FromJob) ProtoMessage() {}
 
 func (x *FromJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2059,7 +2095,7 @@ func (x *FromJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromJob.ProtoReflect.Descriptor instead.
 func (*FromJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{32}
+	return file_cluster_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *FromJob) GetBody() isFromJob_Body {
@@ -2190,7 +2226,7 @@ type Trouble struct {
 
 func (x *Trouble) Reset() {
 	*x = Trouble{}
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2202,7 +2238,7 @@ func (x *Trouble) String() string {
 func (*Trouble) ProtoMessage() {}
 
 func (x *Trouble) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2215,7 +2251,7 @@ func (x *Trouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trouble.ProtoReflect.Descriptor instead.
 func (*Trouble) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{33}
+	return file_cluster_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Trouble) GetWhat() string {
@@ -2237,7 +2273,7 @@ type Exclusion struct {
 
 func (x *Exclusion) Reset() {
 	*x = Exclusion{}
-	mi := &file_cluster_proto_msgTypes[34]
+	mi := &file_cluster_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2249,7 +2285,7 @@ func (x *Exclusion) String() string {
 func (*Exclusion) ProtoMessage() {}
 
 func (x *Exclusion) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[34]
+	mi := &file_cluster_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2262,7 +2298,7 @@ func (x *Exclusion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exclusion.ProtoReflect.Descriptor instead.
 func (*Exclusion) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{34}
+	return file_cluster_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Exclusion) GetExecutor() string {
@@ -2296,7 +2332,7 @@ type ForJob struct {
 
 func (x *ForJob) Reset() {
 	*x = ForJob{}
-	mi := &file_cluster_proto_msgTypes[35]
+	mi := &file_cluster_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2308,7 +2344,7 @@ func (x *ForJob) String() string {
 func (*ForJob) ProtoMessage() {}
 
 func (x *ForJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[35]
+	mi := &file_cluster_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2321,7 +2357,7 @@ func (x *ForJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForJob.ProtoReflect.Descriptor instead.
 func (*ForJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{35}
+	return file_cluster_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ForJob) GetBody() isForJob_Body {
@@ -2438,7 +2474,7 @@ type AskRunner struct {
 
 func (x *AskRunner) Reset() {
 	*x = AskRunner{}
-	mi := &file_cluster_proto_msgTypes[36]
+	mi := &file_cluster_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2450,7 +2486,7 @@ func (x *AskRunner) String() string {
 func (*AskRunner) ProtoMessage() {}
 
 func (x *AskRunner) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[36]
+	mi := &file_cluster_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2463,7 +2499,7 @@ func (x *AskRunner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRunner.ProtoReflect.Descriptor instead.
 func (*AskRunner) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{36}
+	return file_cluster_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *AskRunner) GetJob() string {
@@ -2507,7 +2543,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_cluster_proto_msgTypes[37]
+	mi := &file_cluster_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2519,7 +2555,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[37]
+	mi := &file_cluster_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2532,7 +2568,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{37}
+	return file_cluster_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Commit) GetStep() uint64 {
@@ -2661,7 +2697,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_cluster_proto_msgTypes[38]
+	mi := &file_cluster_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2673,7 +2709,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[38]
+	mi := &file_cluster_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2686,7 +2722,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{38}
+	return file_cluster_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SubmitRequest) GetJob() string {
@@ -2760,7 +2796,7 @@ type UserProgram struct {
 
 func (x *UserProgram) Reset() {
 	*x = UserProgram{}
-	mi := &file_cluster_proto_msgTypes[39]
+	mi := &file_cluster_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2772,7 +2808,7 @@ func (x *UserProgram) String() string {
 func (*UserProgram) ProtoMessage() {}
 
 func (x *UserProgram) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[39]
+	mi := &file_cluster_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2785,7 +2821,7 @@ func (x *UserProgram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserProgram.ProtoReflect.Descriptor instead.
 func (*UserProgram) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{39}
+	return file_cluster_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *UserProgram) GetSigned() []byte {
@@ -2825,7 +2861,7 @@ type ProgramRequest struct {
 
 func (x *ProgramRequest) Reset() {
 	*x = ProgramRequest{}
-	mi := &file_cluster_proto_msgTypes[40]
+	mi := &file_cluster_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2837,7 +2873,7 @@ func (x *ProgramRequest) String() string {
 func (*ProgramRequest) ProtoMessage() {}
 
 func (x *ProgramRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[40]
+	mi := &file_cluster_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2850,7 +2886,7 @@ func (x *ProgramRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramRequest.ProtoReflect.Descriptor instead.
 func (*ProgramRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{40}
+	return file_cluster_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ProgramRequest) GetDigest() string {
@@ -2870,7 +2906,7 @@ type ProgramReply struct {
 
 func (x *ProgramReply) Reset() {
 	*x = ProgramReply{}
-	mi := &file_cluster_proto_msgTypes[41]
+	mi := &file_cluster_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2882,7 +2918,7 @@ func (x *ProgramReply) String() string {
 func (*ProgramReply) ProtoMessage() {}
 
 func (x *ProgramReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[41]
+	mi := &file_cluster_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2895,7 +2931,7 @@ func (x *ProgramReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramReply.ProtoReflect.Descriptor instead.
 func (*ProgramReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{41}
+	return file_cluster_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ProgramReply) GetKnown() bool {
@@ -2923,7 +2959,7 @@ type ProgramPart struct {
 
 func (x *ProgramPart) Reset() {
 	*x = ProgramPart{}
-	mi := &file_cluster_proto_msgTypes[42]
+	mi := &file_cluster_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2935,7 +2971,7 @@ func (x *ProgramPart) String() string {
 func (*ProgramPart) ProtoMessage() {}
 
 func (x *ProgramPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[42]
+	mi := &file_cluster_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2948,7 +2984,7 @@ func (x *ProgramPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramPart.ProtoReflect.Descriptor instead.
 func (*ProgramPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{42}
+	return file_cluster_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ProgramPart) GetDigest() string {
@@ -2973,7 +3009,7 @@ type UploadReply struct {
 
 func (x *UploadReply) Reset() {
 	*x = UploadReply{}
-	mi := &file_cluster_proto_msgTypes[43]
+	mi := &file_cluster_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2985,7 +3021,7 @@ func (x *UploadReply) String() string {
 func (*UploadReply) ProtoMessage() {}
 
 func (x *UploadReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[43]
+	mi := &file_cluster_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2998,7 +3034,7 @@ func (x *UploadReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadReply.ProtoReflect.Descriptor instead.
 func (*UploadReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{43}
+	return file_cluster_proto_rawDescGZIP(), []int{44}
 }
 
 type SubmitReply struct {
@@ -3010,7 +3046,7 @@ type SubmitReply struct {
 
 func (x *SubmitReply) Reset() {
 	*x = SubmitReply{}
-	mi := &file_cluster_proto_msgTypes[44]
+	mi := &file_cluster_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3022,7 +3058,7 @@ func (x *SubmitReply) String() string {
 func (*SubmitReply) ProtoMessage() {}
 
 func (x *SubmitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[44]
+	mi := &file_cluster_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3035,7 +3071,7 @@ func (x *SubmitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitReply.ProtoReflect.Descriptor instead.
 func (*SubmitReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{44}
+	return file_cluster_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SubmitReply) GetId() string {
@@ -3056,7 +3092,7 @@ type JobsRequest struct {
 
 func (x *JobsRequest) Reset() {
 	*x = JobsRequest{}
-	mi := &file_cluster_proto_msgTypes[45]
+	mi := &file_cluster_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3068,7 +3104,7 @@ func (x *JobsRequest) String() string {
 func (*JobsRequest) ProtoMessage() {}
 
 func (x *JobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[45]
+	mi := &file_cluster_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3081,7 +3117,7 @@ func (x *JobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsRequest.ProtoReflect.Descriptor instead.
 func (*JobsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{45}
+	return file_cluster_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *JobsRequest) GetId() string {
@@ -3107,7 +3143,7 @@ type JobsReply struct {
 
 func (x *JobsReply) Reset() {
 	*x = JobsReply{}
-	mi := &file_cluster_proto_msgTypes[46]
+	mi := &file_cluster_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3119,7 +3155,7 @@ func (x *JobsReply) String() string {
 func (*JobsReply) ProtoMessage() {}
 
 func (x *JobsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[46]
+	mi := &file_cluster_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3132,7 +3168,7 @@ func (x *JobsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsReply.ProtoReflect.Descriptor instead.
 func (*JobsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{46}
+	return file_cluster_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *JobsReply) GetJobs() []*JobInfo {
@@ -3170,7 +3206,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_cluster_proto_msgTypes[47]
+	mi := &file_cluster_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3182,7 +3218,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[47]
+	mi := &file_cluster_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3195,7 +3231,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{47}
+	return file_cluster_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *JobInfo) GetId() string {
@@ -3331,7 +3367,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_cluster_proto_msgTypes[48]
+	mi := &file_cluster_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3343,7 +3379,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[48]
+	mi := &file_cluster_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3356,7 +3392,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{48}
+	return file_cluster_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *WatchRequest) GetId() string {
@@ -3400,7 +3436,7 @@ type WatchReply struct {
 
 func (x *WatchReply) Reset() {
 	*x = WatchReply{}
-	mi := &file_cluster_proto_msgTypes[49]
+	mi := &file_cluster_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3412,7 +3448,7 @@ func (x *WatchReply) String() string {
 func (*WatchReply) ProtoMessage() {}
 
 func (x *WatchReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[49]
+	mi := &file_cluster_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3425,7 +3461,7 @@ func (x *WatchReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchReply.ProtoReflect.Descriptor instead.
 func (*WatchReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{49}
+	return file_cluster_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *WatchReply) GetLog() []byte {
@@ -3458,7 +3494,7 @@ type DownloadRequest struct {
 
 func (x *DownloadRequest) Reset() {
 	*x = DownloadRequest{}
-	mi := &file_cluster_proto_msgTypes[50]
+	mi := &file_cluster_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3470,7 +3506,7 @@ func (x *DownloadRequest) String() string {
 func (*DownloadRequest) ProtoMessage() {}
 
 func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[50]
+	mi := &file_cluster_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3483,7 +3519,7 @@ func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DownloadRequest.ProtoReflect.Descriptor instead.
 func (*DownloadRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{50}
+	return file_cluster_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DownloadRequest) GetId() string {
@@ -3503,7 +3539,7 @@ type FilePart struct {
 
 func (x *FilePart) Reset() {
 	*x = FilePart{}
-	mi := &file_cluster_proto_msgTypes[51]
+	mi := &file_cluster_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3515,7 +3551,7 @@ func (x *FilePart) String() string {
 func (*FilePart) ProtoMessage() {}
 
 func (x *FilePart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[51]
+	mi := &file_cluster_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3528,7 +3564,7 @@ func (x *FilePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilePart.ProtoReflect.Descriptor instead.
 func (*FilePart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{51}
+	return file_cluster_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *FilePart) GetPath() string {
@@ -3558,7 +3594,7 @@ type EndRequest struct {
 
 func (x *EndRequest) Reset() {
 	*x = EndRequest{}
-	mi := &file_cluster_proto_msgTypes[52]
+	mi := &file_cluster_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3570,7 +3606,7 @@ func (x *EndRequest) String() string {
 func (*EndRequest) ProtoMessage() {}
 
 func (x *EndRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[52]
+	mi := &file_cluster_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3583,7 +3619,7 @@ func (x *EndRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndRequest.ProtoReflect.Descriptor instead.
 func (*EndRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{52}
+	return file_cluster_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *EndRequest) GetJob() string {
@@ -3629,7 +3665,7 @@ type EndReply struct {
 
 func (x *EndReply) Reset() {
 	*x = EndReply{}
-	mi := &file_cluster_proto_msgTypes[53]
+	mi := &file_cluster_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3641,7 +3677,7 @@ func (x *EndReply) String() string {
 func (*EndReply) ProtoMessage() {}
 
 func (x *EndReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[53]
+	mi := &file_cluster_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3654,7 +3690,7 @@ func (x *EndReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReply.ProtoReflect.Descriptor instead.
 func (*EndReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{53}
+	return file_cluster_proto_rawDescGZIP(), []int{54}
 }
 
 type MadeFile struct {
@@ -3668,7 +3704,7 @@ type MadeFile struct {
 
 func (x *MadeFile) Reset() {
 	*x = MadeFile{}
-	mi := &file_cluster_proto_msgTypes[54]
+	mi := &file_cluster_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3680,7 +3716,7 @@ func (x *MadeFile) String() string {
 func (*MadeFile) ProtoMessage() {}
 
 func (x *MadeFile) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[54]
+	mi := &file_cluster_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3693,7 +3729,7 @@ func (x *MadeFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MadeFile.ProtoReflect.Descriptor instead.
 func (*MadeFile) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{54}
+	return file_cluster_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *MadeFile) GetPath() string {
@@ -3726,7 +3762,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_cluster_proto_msgTypes[55]
+	mi := &file_cluster_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3738,7 +3774,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[55]
+	mi := &file_cluster_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3751,7 +3787,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{55}
+	return file_cluster_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *CancelRequest) GetId() string {
@@ -3769,7 +3805,7 @@ type CancelReply struct {
 
 func (x *CancelReply) Reset() {
 	*x = CancelReply{}
-	mi := &file_cluster_proto_msgTypes[56]
+	mi := &file_cluster_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3781,7 +3817,7 @@ func (x *CancelReply) String() string {
 func (*CancelReply) ProtoMessage() {}
 
 func (x *CancelReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[56]
+	mi := &file_cluster_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3794,7 +3830,7 @@ func (x *CancelReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelReply.ProtoReflect.Descriptor instead.
 func (*CancelReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{56}
+	return file_cluster_proto_rawDescGZIP(), []int{57}
 }
 
 type ResumeRequest struct {
@@ -3806,7 +3842,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_cluster_proto_msgTypes[57]
+	mi := &file_cluster_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3818,7 +3854,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[57]
+	mi := &file_cluster_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3831,7 +3867,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{57}
+	return file_cluster_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ResumeRequest) GetId() string {
@@ -3849,7 +3885,7 @@ type ResumeReply struct {
 
 func (x *ResumeReply) Reset() {
 	*x = ResumeReply{}
-	mi := &file_cluster_proto_msgTypes[58]
+	mi := &file_cluster_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3861,7 +3897,7 @@ func (x *ResumeReply) String() string {
 func (*ResumeReply) ProtoMessage() {}
 
 func (x *ResumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[58]
+	mi := &file_cluster_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3874,7 +3910,7 @@ func (x *ResumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeReply.ProtoReflect.Descriptor instead.
 func (*ResumeReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{58}
+	return file_cluster_proto_rawDescGZIP(), []int{59}
 }
 
 // Keep says which of the jobs that have ended stay; a limit below zero is none.
@@ -3889,7 +3925,7 @@ type Keep struct {
 
 func (x *Keep) Reset() {
 	*x = Keep{}
-	mi := &file_cluster_proto_msgTypes[59]
+	mi := &file_cluster_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3901,7 +3937,7 @@ func (x *Keep) String() string {
 func (*Keep) ProtoMessage() {}
 
 func (x *Keep) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[59]
+	mi := &file_cluster_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3914,7 +3950,7 @@ func (x *Keep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Keep.ProtoReflect.Descriptor instead.
 func (*Keep) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{59}
+	return file_cluster_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Keep) GetCount() int64 {
@@ -3948,7 +3984,7 @@ type PruneRequest struct {
 
 func (x *PruneRequest) Reset() {
 	*x = PruneRequest{}
-	mi := &file_cluster_proto_msgTypes[60]
+	mi := &file_cluster_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3960,7 +3996,7 @@ func (x *PruneRequest) String() string {
 func (*PruneRequest) ProtoMessage() {}
 
 func (x *PruneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[60]
+	mi := &file_cluster_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3973,7 +4009,7 @@ func (x *PruneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneRequest.ProtoReflect.Descriptor instead.
 func (*PruneRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{60}
+	return file_cluster_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *PruneRequest) GetKeep() *Keep {
@@ -3994,7 +4030,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_cluster_proto_msgTypes[61]
+	mi := &file_cluster_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4006,7 +4042,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[61]
+	mi := &file_cluster_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4019,7 +4055,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{61}
+	return file_cluster_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *InspectRequest) GetId() string {
@@ -4052,7 +4088,7 @@ type Inspection struct {
 
 func (x *Inspection) Reset() {
 	*x = Inspection{}
-	mi := &file_cluster_proto_msgTypes[62]
+	mi := &file_cluster_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4064,7 +4100,7 @@ func (x *Inspection) String() string {
 func (*Inspection) ProtoMessage() {}
 
 func (x *Inspection) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[62]
+	mi := &file_cluster_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4077,7 +4113,7 @@ func (x *Inspection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inspection.ProtoReflect.Descriptor instead.
 func (*Inspection) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{62}
+	return file_cluster_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Inspection) GetTicket() string {
@@ -4116,7 +4152,7 @@ type InspectedReply struct {
 
 func (x *InspectedReply) Reset() {
 	*x = InspectedReply{}
-	mi := &file_cluster_proto_msgTypes[63]
+	mi := &file_cluster_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4128,7 +4164,7 @@ func (x *InspectedReply) String() string {
 func (*InspectedReply) ProtoMessage() {}
 
 func (x *InspectedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[63]
+	mi := &file_cluster_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4141,7 +4177,7 @@ func (x *InspectedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectedReply.ProtoReflect.Descriptor instead.
 func (*InspectedReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{63}
+	return file_cluster_proto_rawDescGZIP(), []int{64}
 }
 
 type RemoveRequest struct {
@@ -4153,7 +4189,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_cluster_proto_msgTypes[64]
+	mi := &file_cluster_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4165,7 +4201,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[64]
+	mi := &file_cluster_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4178,7 +4214,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{64}
+	return file_cluster_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -4199,7 +4235,7 @@ type PruneReply struct {
 
 func (x *PruneReply) Reset() {
 	*x = PruneReply{}
-	mi := &file_cluster_proto_msgTypes[65]
+	mi := &file_cluster_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4211,7 +4247,7 @@ func (x *PruneReply) String() string {
 func (*PruneReply) ProtoMessage() {}
 
 func (x *PruneReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[65]
+	mi := &file_cluster_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4224,7 +4260,7 @@ func (x *PruneReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneReply.ProtoReflect.Descriptor instead.
 func (*PruneReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{65}
+	return file_cluster_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *PruneReply) GetJobs() []string {
@@ -4249,7 +4285,7 @@ type ExecutorsRequest struct {
 
 func (x *ExecutorsRequest) Reset() {
 	*x = ExecutorsRequest{}
-	mi := &file_cluster_proto_msgTypes[66]
+	mi := &file_cluster_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4261,7 +4297,7 @@ func (x *ExecutorsRequest) String() string {
 func (*ExecutorsRequest) ProtoMessage() {}
 
 func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[66]
+	mi := &file_cluster_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4274,7 +4310,7 @@ func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsRequest.ProtoReflect.Descriptor instead.
 func (*ExecutorsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{66}
+	return file_cluster_proto_rawDescGZIP(), []int{67}
 }
 
 type ExecutorsReply struct {
@@ -4286,7 +4322,7 @@ type ExecutorsReply struct {
 
 func (x *ExecutorsReply) Reset() {
 	*x = ExecutorsReply{}
-	mi := &file_cluster_proto_msgTypes[67]
+	mi := &file_cluster_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4298,7 +4334,7 @@ func (x *ExecutorsReply) String() string {
 func (*ExecutorsReply) ProtoMessage() {}
 
 func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[67]
+	mi := &file_cluster_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4311,7 +4347,7 @@ func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsReply.ProtoReflect.Descriptor instead.
 func (*ExecutorsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{67}
+	return file_cluster_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ExecutorsReply) GetExecutors() []*ExecutorInfo {
@@ -4341,7 +4377,7 @@ type ExecutorInfo struct {
 
 func (x *ExecutorInfo) Reset() {
 	*x = ExecutorInfo{}
-	mi := &file_cluster_proto_msgTypes[68]
+	mi := &file_cluster_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4353,7 +4389,7 @@ func (x *ExecutorInfo) String() string {
 func (*ExecutorInfo) ProtoMessage() {}
 
 func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[68]
+	mi := &file_cluster_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4366,7 +4402,7 @@ func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorInfo.ProtoReflect.Descriptor instead.
 func (*ExecutorInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{68}
+	return file_cluster_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ExecutorInfo) GetName() string {
@@ -4455,7 +4491,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_cluster_proto_msgTypes[69]
+	mi := &file_cluster_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4467,7 +4503,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[69]
+	mi := &file_cluster_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4480,7 +4516,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{69}
+	return file_cluster_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -4498,7 +4534,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_cluster_proto_msgTypes[70]
+	mi := &file_cluster_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4510,7 +4546,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[70]
+	mi := &file_cluster_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4523,7 +4559,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{70}
+	return file_cluster_proto_rawDescGZIP(), []int{71}
 }
 
 type BlockRequest struct {
@@ -4547,7 +4583,7 @@ type BlockRequest struct {
 
 func (x *BlockRequest) Reset() {
 	*x = BlockRequest{}
-	mi := &file_cluster_proto_msgTypes[71]
+	mi := &file_cluster_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4559,7 +4595,7 @@ func (x *BlockRequest) String() string {
 func (*BlockRequest) ProtoMessage() {}
 
 func (x *BlockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[71]
+	mi := &file_cluster_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4572,7 +4608,7 @@ func (x *BlockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRequest.ProtoReflect.Descriptor instead.
 func (*BlockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{71}
+	return file_cluster_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *BlockRequest) GetNode() uint32 {
@@ -4646,7 +4682,7 @@ type GiveReply struct {
 
 func (x *GiveReply) Reset() {
 	*x = GiveReply{}
-	mi := &file_cluster_proto_msgTypes[72]
+	mi := &file_cluster_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4658,7 +4694,7 @@ func (x *GiveReply) String() string {
 func (*GiveReply) ProtoMessage() {}
 
 func (x *GiveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[72]
+	mi := &file_cluster_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4671,7 +4707,7 @@ func (x *GiveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveReply.ProtoReflect.Descriptor instead.
 func (*GiveReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{72}
+	return file_cluster_proto_rawDescGZIP(), []int{73}
 }
 
 // BlockPart comes first; after it come raw pieces, as the raw codec has them.
@@ -4689,7 +4725,7 @@ type BlockPart struct {
 
 func (x *BlockPart) Reset() {
 	*x = BlockPart{}
-	mi := &file_cluster_proto_msgTypes[73]
+	mi := &file_cluster_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4701,7 +4737,7 @@ func (x *BlockPart) String() string {
 func (*BlockPart) ProtoMessage() {}
 
 func (x *BlockPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[73]
+	mi := &file_cluster_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4714,7 +4750,7 @@ func (x *BlockPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockPart.ProtoReflect.Descriptor instead.
 func (*BlockPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{73}
+	return file_cluster_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *BlockPart) GetMeta() []byte {
@@ -4753,7 +4789,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_cluster_proto_msgTypes[74]
+	mi := &file_cluster_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4765,7 +4801,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[74]
+	mi := &file_cluster_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4778,7 +4814,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{74}
+	return file_cluster_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *JoinRequest) GetSecret() string {
@@ -4812,7 +4848,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_cluster_proto_msgTypes[75]
+	mi := &file_cluster_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4824,7 +4860,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[75]
+	mi := &file_cluster_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4837,7 +4873,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{75}
+	return file_cluster_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *RenewRequest) GetRequest() []byte {
@@ -4861,7 +4897,7 @@ type Certified struct {
 
 func (x *Certified) Reset() {
 	*x = Certified{}
-	mi := &file_cluster_proto_msgTypes[76]
+	mi := &file_cluster_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4873,7 +4909,7 @@ func (x *Certified) String() string {
 func (*Certified) ProtoMessage() {}
 
 func (x *Certified) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[76]
+	mi := &file_cluster_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4886,7 +4922,7 @@ func (x *Certified) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certified.ProtoReflect.Descriptor instead.
 func (*Certified) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{76}
+	return file_cluster_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Certified) GetChain() []byte {
@@ -4926,7 +4962,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_cluster_proto_msgTypes[77]
+	mi := &file_cluster_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4938,7 +4974,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[77]
+	mi := &file_cluster_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4951,7 +4987,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{77}
+	return file_cluster_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *CreateTokenRequest) GetRole() string {
@@ -4999,7 +5035,7 @@ type CreateTokenReply struct {
 
 func (x *CreateTokenReply) Reset() {
 	*x = CreateTokenReply{}
-	mi := &file_cluster_proto_msgTypes[78]
+	mi := &file_cluster_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5011,7 +5047,7 @@ func (x *CreateTokenReply) String() string {
 func (*CreateTokenReply) ProtoMessage() {}
 
 func (x *CreateTokenReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[78]
+	mi := &file_cluster_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5024,7 +5060,7 @@ func (x *CreateTokenReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenReply.ProtoReflect.Descriptor instead.
 func (*CreateTokenReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{78}
+	return file_cluster_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *CreateTokenReply) GetId() string {
@@ -5049,7 +5085,7 @@ type TokensRequest struct {
 
 func (x *TokensRequest) Reset() {
 	*x = TokensRequest{}
-	mi := &file_cluster_proto_msgTypes[79]
+	mi := &file_cluster_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5061,7 +5097,7 @@ func (x *TokensRequest) String() string {
 func (*TokensRequest) ProtoMessage() {}
 
 func (x *TokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[79]
+	mi := &file_cluster_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5074,7 +5110,7 @@ func (x *TokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokensRequest.ProtoReflect.Descriptor instead.
 func (*TokensRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{79}
+	return file_cluster_proto_rawDescGZIP(), []int{80}
 }
 
 type TokensReply struct {
@@ -5086,7 +5122,7 @@ type TokensReply struct {
 
 func (x *TokensReply) Reset() {
 	*x = TokensReply{}
-	mi := &file_cluster_proto_msgTypes[80]
+	mi := &file_cluster_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5098,7 +5134,7 @@ func (x *TokensReply) String() string {
 func (*TokensReply) ProtoMessage() {}
 
 func (x *TokensReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[80]
+	mi := &file_cluster_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5111,7 +5147,7 @@ func (x *TokensReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokensReply.ProtoReflect.Descriptor instead.
 func (*TokensReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{80}
+	return file_cluster_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *TokensReply) GetTokens() []*TokenInfo {
@@ -5138,7 +5174,7 @@ type TokenInfo struct {
 
 func (x *TokenInfo) Reset() {
 	*x = TokenInfo{}
-	mi := &file_cluster_proto_msgTypes[81]
+	mi := &file_cluster_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5150,7 +5186,7 @@ func (x *TokenInfo) String() string {
 func (*TokenInfo) ProtoMessage() {}
 
 func (x *TokenInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[81]
+	mi := &file_cluster_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5163,7 +5199,7 @@ func (x *TokenInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenInfo.ProtoReflect.Descriptor instead.
 func (*TokenInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{81}
+	return file_cluster_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *TokenInfo) GetId() string {
@@ -5224,7 +5260,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_cluster_proto_msgTypes[82]
+	mi := &file_cluster_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5236,7 +5272,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[82]
+	mi := &file_cluster_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5249,7 +5285,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{82}
+	return file_cluster_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *RevokeTokenRequest) GetId() string {
@@ -5267,7 +5303,7 @@ type RevokeTokenReply struct {
 
 func (x *RevokeTokenReply) Reset() {
 	*x = RevokeTokenReply{}
-	mi := &file_cluster_proto_msgTypes[83]
+	mi := &file_cluster_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5279,7 +5315,7 @@ func (x *RevokeTokenReply) String() string {
 func (*RevokeTokenReply) ProtoMessage() {}
 
 func (x *RevokeTokenReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[83]
+	mi := &file_cluster_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5292,7 +5328,7 @@ func (x *RevokeTokenReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenReply.ProtoReflect.Descriptor instead.
 func (*RevokeTokenReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{83}
+	return file_cluster_proto_rawDescGZIP(), []int{84}
 }
 
 type CertificatesRequest struct {
@@ -5303,7 +5339,7 @@ type CertificatesRequest struct {
 
 func (x *CertificatesRequest) Reset() {
 	*x = CertificatesRequest{}
-	mi := &file_cluster_proto_msgTypes[84]
+	mi := &file_cluster_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5315,7 +5351,7 @@ func (x *CertificatesRequest) String() string {
 func (*CertificatesRequest) ProtoMessage() {}
 
 func (x *CertificatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[84]
+	mi := &file_cluster_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5328,7 +5364,7 @@ func (x *CertificatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificatesRequest.ProtoReflect.Descriptor instead.
 func (*CertificatesRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{84}
+	return file_cluster_proto_rawDescGZIP(), []int{85}
 }
 
 type CertificatesReply struct {
@@ -5340,7 +5376,7 @@ type CertificatesReply struct {
 
 func (x *CertificatesReply) Reset() {
 	*x = CertificatesReply{}
-	mi := &file_cluster_proto_msgTypes[85]
+	mi := &file_cluster_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5352,7 +5388,7 @@ func (x *CertificatesReply) String() string {
 func (*CertificatesReply) ProtoMessage() {}
 
 func (x *CertificatesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[85]
+	mi := &file_cluster_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5365,7 +5401,7 @@ func (x *CertificatesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificatesReply.ProtoReflect.Descriptor instead.
 func (*CertificatesReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{85}
+	return file_cluster_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *CertificatesReply) GetCertificates() []*CertificateInfo {
@@ -5390,7 +5426,7 @@ type CertificateInfo struct {
 
 func (x *CertificateInfo) Reset() {
 	*x = CertificateInfo{}
-	mi := &file_cluster_proto_msgTypes[86]
+	mi := &file_cluster_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5402,7 +5438,7 @@ func (x *CertificateInfo) String() string {
 func (*CertificateInfo) ProtoMessage() {}
 
 func (x *CertificateInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[86]
+	mi := &file_cluster_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5415,7 +5451,7 @@ func (x *CertificateInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateInfo.ProtoReflect.Descriptor instead.
 func (*CertificateInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{86}
+	return file_cluster_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *CertificateInfo) GetSerial() string {
@@ -5463,7 +5499,7 @@ type RevokeCertificateRequest struct {
 
 func (x *RevokeCertificateRequest) Reset() {
 	*x = RevokeCertificateRequest{}
-	mi := &file_cluster_proto_msgTypes[87]
+	mi := &file_cluster_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5475,7 +5511,7 @@ func (x *RevokeCertificateRequest) String() string {
 func (*RevokeCertificateRequest) ProtoMessage() {}
 
 func (x *RevokeCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[87]
+	mi := &file_cluster_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5488,7 +5524,7 @@ func (x *RevokeCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeCertificateRequest.ProtoReflect.Descriptor instead.
 func (*RevokeCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{87}
+	return file_cluster_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *RevokeCertificateRequest) GetWhich() string {
@@ -5507,7 +5543,7 @@ type RevokeCertificateReply struct {
 
 func (x *RevokeCertificateReply) Reset() {
 	*x = RevokeCertificateReply{}
-	mi := &file_cluster_proto_msgTypes[88]
+	mi := &file_cluster_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5519,7 +5555,7 @@ func (x *RevokeCertificateReply) String() string {
 func (*RevokeCertificateReply) ProtoMessage() {}
 
 func (x *RevokeCertificateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[88]
+	mi := &file_cluster_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5532,7 +5568,7 @@ func (x *RevokeCertificateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeCertificateReply.ProtoReflect.Descriptor instead.
 func (*RevokeCertificateReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{88}
+	return file_cluster_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *RevokeCertificateReply) GetRevoked() []*CertificateInfo {
@@ -5554,7 +5590,7 @@ type ChangeAuthorityRequest struct {
 
 func (x *ChangeAuthorityRequest) Reset() {
 	*x = ChangeAuthorityRequest{}
-	mi := &file_cluster_proto_msgTypes[89]
+	mi := &file_cluster_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5566,7 +5602,7 @@ func (x *ChangeAuthorityRequest) String() string {
 func (*ChangeAuthorityRequest) ProtoMessage() {}
 
 func (x *ChangeAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[89]
+	mi := &file_cluster_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5579,7 +5615,7 @@ func (x *ChangeAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*ChangeAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{89}
+	return file_cluster_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ChangeAuthorityRequest) GetRetire() bool {
@@ -5606,7 +5642,7 @@ type ChangeAuthorityReply struct {
 
 func (x *ChangeAuthorityReply) Reset() {
 	*x = ChangeAuthorityReply{}
-	mi := &file_cluster_proto_msgTypes[90]
+	mi := &file_cluster_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5618,7 +5654,7 @@ func (x *ChangeAuthorityReply) String() string {
 func (*ChangeAuthorityReply) ProtoMessage() {}
 
 func (x *ChangeAuthorityReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[90]
+	mi := &file_cluster_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5631,7 +5667,7 @@ func (x *ChangeAuthorityReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAuthorityReply.ProtoReflect.Descriptor instead.
 func (*ChangeAuthorityReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{90}
+	return file_cluster_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ChangeAuthorityReply) GetAuthorities() []string {
@@ -5674,7 +5710,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\x0eissued_unix_ns\x18\x04 \x01(\x03R\fissuedUnixNs\"\x1e\n" +
 	"\n" +
 	"ReadsReply\x12\x10\n" +
-	"\x03may\x18\x01 \x01(\bR\x03may\"\x1f\n" +
+	"\x03may\x18\x01 \x01(\bR\x03may\"\r\n" +
+	"\vSpokenReply\"\x1f\n" +
 	"\vAuthorities\x12\x10\n" +
 	"\x03all\x18\x01 \x01(\fR\x03all\"5\n" +
 	"\vHaveRequest\x12\x10\n" +
@@ -6047,10 +6084,11 @@ const file_cluster_proto_rawDesc = "" +
 	"\aDrivers\x12\x1b.volley.wire.DriversRequest\x1a\x19.volley.wire.DriversReply\x12P\n" +
 	"\fRemoveDriver\x12 .volley.wire.RemoveDriverRequest\x1a\x1e.volley.wire.RemoveDriverReply\x12;\n" +
 	"\x05Enrol\x12\x19.volley.wire.EnrolRequest\x1a\x17.volley.wire.EnrolReply\x12A\n" +
-	"\bSnapshot\x12\x1c.volley.wire.SnapshotRequest\x1a\x15.volley.wire.FilePart0\x012\x80\x01\n" +
+	"\bSnapshot\x12\x1c.volley.wire.SnapshotRequest\x1a\x15.volley.wire.FilePart0\x012\xb8\x01\n" +
 	"\x06Blocks\x12<\n" +
 	"\x05Fetch\x12\x19.volley.wire.BlockRequest\x1a\x16.volley.wire.BlockPart0\x01\x128\n" +
-	"\x04Give\x12\x16.volley.wire.BlockPart\x1a\x16.volley.wire.GiveReply(\x012\xf6\x01\n" +
+	"\x04Give\x12\x16.volley.wire.BlockPart\x1a\x16.volley.wire.GiveReply(\x01\x126\n" +
+	"\x05Speak\x12\x11.volley.wire.Gang\x1a\x18.volley.wire.SpokenReply(\x012\xf6\x01\n" +
 	"\x05Files\x128\n" +
 	"\x04Have\x12\x18.volley.wire.HaveRequest\x1a\x16.volley.wire.HaveReply\x129\n" +
 	"\x04Keep\x12\x17.volley.wire.FileChange\x1a\x16.volley.wire.KeepReply(\x01\x12;\n" +
@@ -6071,7 +6109,7 @@ func file_cluster_proto_rawDescGZIP() []byte {
 	return file_cluster_proto_rawDescData
 }
 
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 93)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 94)
 var file_cluster_proto_goTypes = []any{
 	(*DriversRequest)(nil),           // 0: volley.wire.DriversRequest
 	(*DriversReply)(nil),             // 1: volley.wire.DriversReply
@@ -6084,215 +6122,219 @@ var file_cluster_proto_goTypes = []any{
 	(*SupportRequest)(nil),           // 8: volley.wire.SupportRequest
 	(*ReadsRequest)(nil),             // 9: volley.wire.ReadsRequest
 	(*ReadsReply)(nil),               // 10: volley.wire.ReadsReply
-	(*Authorities)(nil),              // 11: volley.wire.Authorities
-	(*HaveRequest)(nil),              // 12: volley.wire.HaveRequest
-	(*HaveReply)(nil),                // 13: volley.wire.HaveReply
-	(*HadFile)(nil),                  // 14: volley.wire.HadFile
-	(*FileChange)(nil),               // 15: volley.wire.FileChange
-	(*KeepReply)(nil),                // 16: volley.wire.KeepReply
-	(*BringRequest)(nil),             // 17: volley.wire.BringRequest
-	(*Hello)(nil),                    // 18: volley.wire.Hello
-	(*Welcome)(nil),                  // 19: volley.wire.Welcome
-	(*JobLease)(nil),                 // 20: volley.wire.JobLease
-	(*Beat)(nil),                     // 21: volley.wire.Beat
-	(*OpenJob)(nil),                  // 22: volley.wire.OpenJob
-	(*CloseJob)(nil),                 // 23: volley.wire.CloseJob
-	(*Relay)(nil),                    // 24: volley.wire.Relay
-	(*FromExecutor)(nil),             // 25: volley.wire.FromExecutor
-	(*Leaving)(nil),                  // 26: volley.wire.Leaving
-	(*RunnerLog)(nil),                // 27: volley.wire.RunnerLog
-	(*LogsReply)(nil),                // 28: volley.wire.LogsReply
-	(*ForExecutor)(nil),              // 29: volley.wire.ForExecutor
-	(*Goodbye)(nil),                  // 30: volley.wire.Goodbye
-	(*Renewal)(nil),                  // 31: volley.wire.Renewal
-	(*FromJob)(nil),                  // 32: volley.wire.FromJob
-	(*Trouble)(nil),                  // 33: volley.wire.Trouble
-	(*Exclusion)(nil),                // 34: volley.wire.Exclusion
-	(*ForJob)(nil),                   // 35: volley.wire.ForJob
-	(*AskRunner)(nil),                // 36: volley.wire.AskRunner
-	(*Commit)(nil),                   // 37: volley.wire.Commit
-	(*SubmitRequest)(nil),            // 38: volley.wire.SubmitRequest
-	(*UserProgram)(nil),              // 39: volley.wire.UserProgram
-	(*ProgramRequest)(nil),           // 40: volley.wire.ProgramRequest
-	(*ProgramReply)(nil),             // 41: volley.wire.ProgramReply
-	(*ProgramPart)(nil),              // 42: volley.wire.ProgramPart
-	(*UploadReply)(nil),              // 43: volley.wire.UploadReply
-	(*SubmitReply)(nil),              // 44: volley.wire.SubmitReply
-	(*JobsRequest)(nil),              // 45: volley.wire.JobsRequest
-	(*JobsReply)(nil),                // 46: volley.wire.JobsReply
-	(*JobInfo)(nil),                  // 47: volley.wire.JobInfo
-	(*WatchRequest)(nil),             // 48: volley.wire.WatchRequest
-	(*WatchReply)(nil),               // 49: volley.wire.WatchReply
-	(*DownloadRequest)(nil),          // 50: volley.wire.DownloadRequest
-	(*FilePart)(nil),                 // 51: volley.wire.FilePart
-	(*EndRequest)(nil),               // 52: volley.wire.EndRequest
-	(*EndReply)(nil),                 // 53: volley.wire.EndReply
-	(*MadeFile)(nil),                 // 54: volley.wire.MadeFile
-	(*CancelRequest)(nil),            // 55: volley.wire.CancelRequest
-	(*CancelReply)(nil),              // 56: volley.wire.CancelReply
-	(*ResumeRequest)(nil),            // 57: volley.wire.ResumeRequest
-	(*ResumeReply)(nil),              // 58: volley.wire.ResumeReply
-	(*Keep)(nil),                     // 59: volley.wire.Keep
-	(*PruneRequest)(nil),             // 60: volley.wire.PruneRequest
-	(*InspectRequest)(nil),           // 61: volley.wire.InspectRequest
-	(*Inspection)(nil),               // 62: volley.wire.Inspection
-	(*InspectedReply)(nil),           // 63: volley.wire.InspectedReply
-	(*RemoveRequest)(nil),            // 64: volley.wire.RemoveRequest
-	(*PruneReply)(nil),               // 65: volley.wire.PruneReply
-	(*ExecutorsRequest)(nil),         // 66: volley.wire.ExecutorsRequest
-	(*ExecutorsReply)(nil),           // 67: volley.wire.ExecutorsReply
-	(*ExecutorInfo)(nil),             // 68: volley.wire.ExecutorInfo
-	(*DrainRequest)(nil),             // 69: volley.wire.DrainRequest
-	(*DrainReply)(nil),               // 70: volley.wire.DrainReply
-	(*BlockRequest)(nil),             // 71: volley.wire.BlockRequest
-	(*GiveReply)(nil),                // 72: volley.wire.GiveReply
-	(*BlockPart)(nil),                // 73: volley.wire.BlockPart
-	(*JoinRequest)(nil),              // 74: volley.wire.JoinRequest
-	(*RenewRequest)(nil),             // 75: volley.wire.RenewRequest
-	(*Certified)(nil),                // 76: volley.wire.Certified
-	(*CreateTokenRequest)(nil),       // 77: volley.wire.CreateTokenRequest
-	(*CreateTokenReply)(nil),         // 78: volley.wire.CreateTokenReply
-	(*TokensRequest)(nil),            // 79: volley.wire.TokensRequest
-	(*TokensReply)(nil),              // 80: volley.wire.TokensReply
-	(*TokenInfo)(nil),                // 81: volley.wire.TokenInfo
-	(*RevokeTokenRequest)(nil),       // 82: volley.wire.RevokeTokenRequest
-	(*RevokeTokenReply)(nil),         // 83: volley.wire.RevokeTokenReply
-	(*CertificatesRequest)(nil),      // 84: volley.wire.CertificatesRequest
-	(*CertificatesReply)(nil),        // 85: volley.wire.CertificatesReply
-	(*CertificateInfo)(nil),          // 86: volley.wire.CertificateInfo
-	(*RevokeCertificateRequest)(nil), // 87: volley.wire.RevokeCertificateRequest
-	(*RevokeCertificateReply)(nil),   // 88: volley.wire.RevokeCertificateReply
-	(*ChangeAuthorityRequest)(nil),   // 89: volley.wire.ChangeAuthorityRequest
-	(*ChangeAuthorityReply)(nil),     // 90: volley.wire.ChangeAuthorityReply
-	nil,                              // 91: volley.wire.Hello.LabelsEntry
-	nil,                              // 92: volley.wire.ExecutorInfo.LabelsEntry
-	(*Ask)(nil),                      // 93: volley.wire.Ask
+	(*SpokenReply)(nil),              // 11: volley.wire.SpokenReply
+	(*Authorities)(nil),              // 12: volley.wire.Authorities
+	(*HaveRequest)(nil),              // 13: volley.wire.HaveRequest
+	(*HaveReply)(nil),                // 14: volley.wire.HaveReply
+	(*HadFile)(nil),                  // 15: volley.wire.HadFile
+	(*FileChange)(nil),               // 16: volley.wire.FileChange
+	(*KeepReply)(nil),                // 17: volley.wire.KeepReply
+	(*BringRequest)(nil),             // 18: volley.wire.BringRequest
+	(*Hello)(nil),                    // 19: volley.wire.Hello
+	(*Welcome)(nil),                  // 20: volley.wire.Welcome
+	(*JobLease)(nil),                 // 21: volley.wire.JobLease
+	(*Beat)(nil),                     // 22: volley.wire.Beat
+	(*OpenJob)(nil),                  // 23: volley.wire.OpenJob
+	(*CloseJob)(nil),                 // 24: volley.wire.CloseJob
+	(*Relay)(nil),                    // 25: volley.wire.Relay
+	(*FromExecutor)(nil),             // 26: volley.wire.FromExecutor
+	(*Leaving)(nil),                  // 27: volley.wire.Leaving
+	(*RunnerLog)(nil),                // 28: volley.wire.RunnerLog
+	(*LogsReply)(nil),                // 29: volley.wire.LogsReply
+	(*ForExecutor)(nil),              // 30: volley.wire.ForExecutor
+	(*Goodbye)(nil),                  // 31: volley.wire.Goodbye
+	(*Renewal)(nil),                  // 32: volley.wire.Renewal
+	(*FromJob)(nil),                  // 33: volley.wire.FromJob
+	(*Trouble)(nil),                  // 34: volley.wire.Trouble
+	(*Exclusion)(nil),                // 35: volley.wire.Exclusion
+	(*ForJob)(nil),                   // 36: volley.wire.ForJob
+	(*AskRunner)(nil),                // 37: volley.wire.AskRunner
+	(*Commit)(nil),                   // 38: volley.wire.Commit
+	(*SubmitRequest)(nil),            // 39: volley.wire.SubmitRequest
+	(*UserProgram)(nil),              // 40: volley.wire.UserProgram
+	(*ProgramRequest)(nil),           // 41: volley.wire.ProgramRequest
+	(*ProgramReply)(nil),             // 42: volley.wire.ProgramReply
+	(*ProgramPart)(nil),              // 43: volley.wire.ProgramPart
+	(*UploadReply)(nil),              // 44: volley.wire.UploadReply
+	(*SubmitReply)(nil),              // 45: volley.wire.SubmitReply
+	(*JobsRequest)(nil),              // 46: volley.wire.JobsRequest
+	(*JobsReply)(nil),                // 47: volley.wire.JobsReply
+	(*JobInfo)(nil),                  // 48: volley.wire.JobInfo
+	(*WatchRequest)(nil),             // 49: volley.wire.WatchRequest
+	(*WatchReply)(nil),               // 50: volley.wire.WatchReply
+	(*DownloadRequest)(nil),          // 51: volley.wire.DownloadRequest
+	(*FilePart)(nil),                 // 52: volley.wire.FilePart
+	(*EndRequest)(nil),               // 53: volley.wire.EndRequest
+	(*EndReply)(nil),                 // 54: volley.wire.EndReply
+	(*MadeFile)(nil),                 // 55: volley.wire.MadeFile
+	(*CancelRequest)(nil),            // 56: volley.wire.CancelRequest
+	(*CancelReply)(nil),              // 57: volley.wire.CancelReply
+	(*ResumeRequest)(nil),            // 58: volley.wire.ResumeRequest
+	(*ResumeReply)(nil),              // 59: volley.wire.ResumeReply
+	(*Keep)(nil),                     // 60: volley.wire.Keep
+	(*PruneRequest)(nil),             // 61: volley.wire.PruneRequest
+	(*InspectRequest)(nil),           // 62: volley.wire.InspectRequest
+	(*Inspection)(nil),               // 63: volley.wire.Inspection
+	(*InspectedReply)(nil),           // 64: volley.wire.InspectedReply
+	(*RemoveRequest)(nil),            // 65: volley.wire.RemoveRequest
+	(*PruneReply)(nil),               // 66: volley.wire.PruneReply
+	(*ExecutorsRequest)(nil),         // 67: volley.wire.ExecutorsRequest
+	(*ExecutorsReply)(nil),           // 68: volley.wire.ExecutorsReply
+	(*ExecutorInfo)(nil),             // 69: volley.wire.ExecutorInfo
+	(*DrainRequest)(nil),             // 70: volley.wire.DrainRequest
+	(*DrainReply)(nil),               // 71: volley.wire.DrainReply
+	(*BlockRequest)(nil),             // 72: volley.wire.BlockRequest
+	(*GiveReply)(nil),                // 73: volley.wire.GiveReply
+	(*BlockPart)(nil),                // 74: volley.wire.BlockPart
+	(*JoinRequest)(nil),              // 75: volley.wire.JoinRequest
+	(*RenewRequest)(nil),             // 76: volley.wire.RenewRequest
+	(*Certified)(nil),                // 77: volley.wire.Certified
+	(*CreateTokenRequest)(nil),       // 78: volley.wire.CreateTokenRequest
+	(*CreateTokenReply)(nil),         // 79: volley.wire.CreateTokenReply
+	(*TokensRequest)(nil),            // 80: volley.wire.TokensRequest
+	(*TokensReply)(nil),              // 81: volley.wire.TokensReply
+	(*TokenInfo)(nil),                // 82: volley.wire.TokenInfo
+	(*RevokeTokenRequest)(nil),       // 83: volley.wire.RevokeTokenRequest
+	(*RevokeTokenReply)(nil),         // 84: volley.wire.RevokeTokenReply
+	(*CertificatesRequest)(nil),      // 85: volley.wire.CertificatesRequest
+	(*CertificatesReply)(nil),        // 86: volley.wire.CertificatesReply
+	(*CertificateInfo)(nil),          // 87: volley.wire.CertificateInfo
+	(*RevokeCertificateRequest)(nil), // 88: volley.wire.RevokeCertificateRequest
+	(*RevokeCertificateReply)(nil),   // 89: volley.wire.RevokeCertificateReply
+	(*ChangeAuthorityRequest)(nil),   // 90: volley.wire.ChangeAuthorityRequest
+	(*ChangeAuthorityReply)(nil),     // 91: volley.wire.ChangeAuthorityReply
+	nil,                              // 92: volley.wire.Hello.LabelsEntry
+	nil,                              // 93: volley.wire.ExecutorInfo.LabelsEntry
+	(*Ask)(nil),                      // 94: volley.wire.Ask
+	(*Gang)(nil),                     // 95: volley.wire.Gang
 }
 var file_cluster_proto_depIdxs = []int32{
 	2,  // 0: volley.wire.DriversReply.drivers:type_name -> volley.wire.DriverInfo
-	14, // 1: volley.wire.HaveReply.files:type_name -> volley.wire.HadFile
-	91, // 2: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
-	39, // 3: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
-	18, // 4: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
-	21, // 5: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
-	24, // 6: volley.wire.FromExecutor.relay:type_name -> volley.wire.Relay
-	23, // 7: volley.wire.FromExecutor.closed:type_name -> volley.wire.CloseJob
-	26, // 8: volley.wire.FromExecutor.leaving:type_name -> volley.wire.Leaving
-	19, // 9: volley.wire.ForExecutor.welcome:type_name -> volley.wire.Welcome
-	22, // 10: volley.wire.ForExecutor.open:type_name -> volley.wire.OpenJob
-	24, // 11: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
-	23, // 12: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
-	30, // 13: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
-	31, // 14: volley.wire.ForExecutor.renew:type_name -> volley.wire.Renewal
-	36, // 15: volley.wire.ForExecutor.ask:type_name -> volley.wire.AskRunner
-	21, // 16: volley.wire.ForExecutor.beat:type_name -> volley.wire.Beat
-	18, // 17: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
-	24, // 18: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
-	37, // 19: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
-	69, // 20: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
-	21, // 21: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
-	34, // 22: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
-	33, // 23: volley.wire.FromJob.trouble:type_name -> volley.wire.Trouble
-	19, // 24: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
-	24, // 25: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
-	23, // 26: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
-	69, // 27: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
-	93, // 28: volley.wire.ForJob.ask:type_name -> volley.wire.Ask
-	20, // 29: volley.wire.ForJob.lease:type_name -> volley.wire.JobLease
-	93, // 30: volley.wire.AskRunner.ask:type_name -> volley.wire.Ask
-	39, // 31: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
-	47, // 32: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
-	39, // 33: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
-	47, // 34: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
-	54, // 35: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
-	59, // 36: volley.wire.PruneRequest.keep:type_name -> volley.wire.Keep
-	68, // 37: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
-	92, // 38: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
-	81, // 39: volley.wire.TokensReply.tokens:type_name -> volley.wire.TokenInfo
-	86, // 40: volley.wire.CertificatesReply.certificates:type_name -> volley.wire.CertificateInfo
-	86, // 41: volley.wire.RevokeCertificateReply.revoked:type_name -> volley.wire.CertificateInfo
-	25, // 42: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
-	27, // 43: volley.wire.Cluster.Logs:input_type -> volley.wire.RunnerLog
-	32, // 44: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
-	40, // 45: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
-	42, // 46: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
-	40, // 47: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
-	38, // 48: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
-	45, // 49: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
-	48, // 50: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
-	50, // 51: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
-	52, // 52: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
-	55, // 53: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
-	57, // 54: volley.wire.Cluster.Resume:input_type -> volley.wire.ResumeRequest
-	60, // 55: volley.wire.Cluster.Prune:input_type -> volley.wire.PruneRequest
-	64, // 56: volley.wire.Cluster.Remove:input_type -> volley.wire.RemoveRequest
-	61, // 57: volley.wire.Cluster.Inspect:input_type -> volley.wire.InspectRequest
-	62, // 58: volley.wire.Cluster.Inspected:input_type -> volley.wire.Inspection
+	15, // 1: volley.wire.HaveReply.files:type_name -> volley.wire.HadFile
+	92, // 2: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
+	40, // 3: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
+	19, // 4: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
+	22, // 5: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
+	25, // 6: volley.wire.FromExecutor.relay:type_name -> volley.wire.Relay
+	24, // 7: volley.wire.FromExecutor.closed:type_name -> volley.wire.CloseJob
+	27, // 8: volley.wire.FromExecutor.leaving:type_name -> volley.wire.Leaving
+	20, // 9: volley.wire.ForExecutor.welcome:type_name -> volley.wire.Welcome
+	23, // 10: volley.wire.ForExecutor.open:type_name -> volley.wire.OpenJob
+	25, // 11: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
+	24, // 12: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
+	31, // 13: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
+	32, // 14: volley.wire.ForExecutor.renew:type_name -> volley.wire.Renewal
+	37, // 15: volley.wire.ForExecutor.ask:type_name -> volley.wire.AskRunner
+	22, // 16: volley.wire.ForExecutor.beat:type_name -> volley.wire.Beat
+	19, // 17: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
+	25, // 18: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
+	38, // 19: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
+	70, // 20: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
+	22, // 21: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
+	35, // 22: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
+	34, // 23: volley.wire.FromJob.trouble:type_name -> volley.wire.Trouble
+	20, // 24: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
+	25, // 25: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
+	24, // 26: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
+	70, // 27: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
+	94, // 28: volley.wire.ForJob.ask:type_name -> volley.wire.Ask
+	21, // 29: volley.wire.ForJob.lease:type_name -> volley.wire.JobLease
+	94, // 30: volley.wire.AskRunner.ask:type_name -> volley.wire.Ask
+	40, // 31: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
+	48, // 32: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
+	40, // 33: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
+	48, // 34: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
+	55, // 35: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
+	60, // 36: volley.wire.PruneRequest.keep:type_name -> volley.wire.Keep
+	69, // 37: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
+	93, // 38: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
+	82, // 39: volley.wire.TokensReply.tokens:type_name -> volley.wire.TokenInfo
+	87, // 40: volley.wire.CertificatesReply.certificates:type_name -> volley.wire.CertificateInfo
+	87, // 41: volley.wire.RevokeCertificateReply.revoked:type_name -> volley.wire.CertificateInfo
+	26, // 42: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
+	28, // 43: volley.wire.Cluster.Logs:input_type -> volley.wire.RunnerLog
+	33, // 44: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
+	41, // 45: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
+	43, // 46: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
+	41, // 47: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
+	39, // 48: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
+	46, // 49: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
+	49, // 50: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
+	51, // 51: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
+	53, // 52: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
+	56, // 53: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
+	58, // 54: volley.wire.Cluster.Resume:input_type -> volley.wire.ResumeRequest
+	61, // 55: volley.wire.Cluster.Prune:input_type -> volley.wire.PruneRequest
+	65, // 56: volley.wire.Cluster.Remove:input_type -> volley.wire.RemoveRequest
+	62, // 57: volley.wire.Cluster.Inspect:input_type -> volley.wire.InspectRequest
+	63, // 58: volley.wire.Cluster.Inspected:input_type -> volley.wire.Inspection
 	8,  // 59: volley.wire.Cluster.Support:input_type -> volley.wire.SupportRequest
-	66, // 60: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
-	69, // 61: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
-	74, // 62: volley.wire.Cluster.Join:input_type -> volley.wire.JoinRequest
+	67, // 60: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
+	70, // 61: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
+	75, // 62: volley.wire.Cluster.Join:input_type -> volley.wire.JoinRequest
 	9,  // 63: volley.wire.Cluster.Reads:input_type -> volley.wire.ReadsRequest
-	75, // 64: volley.wire.Cluster.Renew:input_type -> volley.wire.RenewRequest
-	77, // 65: volley.wire.Cluster.CreateToken:input_type -> volley.wire.CreateTokenRequest
-	79, // 66: volley.wire.Cluster.Tokens:input_type -> volley.wire.TokensRequest
-	82, // 67: volley.wire.Cluster.RevokeToken:input_type -> volley.wire.RevokeTokenRequest
-	84, // 68: volley.wire.Cluster.Certificates:input_type -> volley.wire.CertificatesRequest
-	87, // 69: volley.wire.Cluster.RevokeCertificate:input_type -> volley.wire.RevokeCertificateRequest
-	89, // 70: volley.wire.Cluster.ChangeAuthority:input_type -> volley.wire.ChangeAuthorityRequest
+	76, // 64: volley.wire.Cluster.Renew:input_type -> volley.wire.RenewRequest
+	78, // 65: volley.wire.Cluster.CreateToken:input_type -> volley.wire.CreateTokenRequest
+	80, // 66: volley.wire.Cluster.Tokens:input_type -> volley.wire.TokensRequest
+	83, // 67: volley.wire.Cluster.RevokeToken:input_type -> volley.wire.RevokeTokenRequest
+	85, // 68: volley.wire.Cluster.Certificates:input_type -> volley.wire.CertificatesRequest
+	88, // 69: volley.wire.Cluster.RevokeCertificate:input_type -> volley.wire.RevokeCertificateRequest
+	90, // 70: volley.wire.Cluster.ChangeAuthority:input_type -> volley.wire.ChangeAuthorityRequest
 	0,  // 71: volley.wire.Cluster.Drivers:input_type -> volley.wire.DriversRequest
 	3,  // 72: volley.wire.Cluster.RemoveDriver:input_type -> volley.wire.RemoveDriverRequest
 	5,  // 73: volley.wire.Cluster.Enrol:input_type -> volley.wire.EnrolRequest
 	7,  // 74: volley.wire.Cluster.Snapshot:input_type -> volley.wire.SnapshotRequest
-	71, // 75: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
-	73, // 76: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
-	12, // 77: volley.wire.Files.Have:input_type -> volley.wire.HaveRequest
-	15, // 78: volley.wire.Files.Keep:input_type -> volley.wire.FileChange
-	17, // 79: volley.wire.Files.Bring:input_type -> volley.wire.BringRequest
-	11, // 80: volley.wire.Files.Agree:input_type -> volley.wire.Authorities
-	18, // 81: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
-	29, // 82: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
-	28, // 83: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
-	35, // 84: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
-	41, // 85: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
-	43, // 86: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
-	42, // 87: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
-	44, // 88: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
-	46, // 89: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
-	49, // 90: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
-	51, // 91: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
-	53, // 92: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
-	56, // 93: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
-	58, // 94: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
-	65, // 95: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
-	65, // 96: volley.wire.Cluster.Remove:output_type -> volley.wire.PruneReply
-	62, // 97: volley.wire.Cluster.Inspect:output_type -> volley.wire.Inspection
-	63, // 98: volley.wire.Cluster.Inspected:output_type -> volley.wire.InspectedReply
-	51, // 99: volley.wire.Cluster.Support:output_type -> volley.wire.FilePart
-	67, // 100: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
-	70, // 101: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
-	76, // 102: volley.wire.Cluster.Join:output_type -> volley.wire.Certified
-	10, // 103: volley.wire.Cluster.Reads:output_type -> volley.wire.ReadsReply
-	76, // 104: volley.wire.Cluster.Renew:output_type -> volley.wire.Certified
-	78, // 105: volley.wire.Cluster.CreateToken:output_type -> volley.wire.CreateTokenReply
-	80, // 106: volley.wire.Cluster.Tokens:output_type -> volley.wire.TokensReply
-	83, // 107: volley.wire.Cluster.RevokeToken:output_type -> volley.wire.RevokeTokenReply
-	85, // 108: volley.wire.Cluster.Certificates:output_type -> volley.wire.CertificatesReply
-	88, // 109: volley.wire.Cluster.RevokeCertificate:output_type -> volley.wire.RevokeCertificateReply
-	90, // 110: volley.wire.Cluster.ChangeAuthority:output_type -> volley.wire.ChangeAuthorityReply
-	1,  // 111: volley.wire.Cluster.Drivers:output_type -> volley.wire.DriversReply
-	4,  // 112: volley.wire.Cluster.RemoveDriver:output_type -> volley.wire.RemoveDriverReply
-	6,  // 113: volley.wire.Cluster.Enrol:output_type -> volley.wire.EnrolReply
-	51, // 114: volley.wire.Cluster.Snapshot:output_type -> volley.wire.FilePart
-	73, // 115: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
-	72, // 116: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
-	13, // 117: volley.wire.Files.Have:output_type -> volley.wire.HaveReply
-	16, // 118: volley.wire.Files.Keep:output_type -> volley.wire.KeepReply
-	51, // 119: volley.wire.Files.Bring:output_type -> volley.wire.FilePart
-	11, // 120: volley.wire.Files.Agree:output_type -> volley.wire.Authorities
-	18, // 121: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
-	82, // [82:122] is the sub-list for method output_type
-	42, // [42:82] is the sub-list for method input_type
+	72, // 75: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
+	74, // 76: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
+	95, // 77: volley.wire.Blocks.Speak:input_type -> volley.wire.Gang
+	13, // 78: volley.wire.Files.Have:input_type -> volley.wire.HaveRequest
+	16, // 79: volley.wire.Files.Keep:input_type -> volley.wire.FileChange
+	18, // 80: volley.wire.Files.Bring:input_type -> volley.wire.BringRequest
+	12, // 81: volley.wire.Files.Agree:input_type -> volley.wire.Authorities
+	19, // 82: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
+	30, // 83: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
+	29, // 84: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
+	36, // 85: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
+	42, // 86: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
+	44, // 87: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
+	43, // 88: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
+	45, // 89: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
+	47, // 90: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
+	50, // 91: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
+	52, // 92: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
+	54, // 93: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
+	57, // 94: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
+	59, // 95: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
+	66, // 96: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
+	66, // 97: volley.wire.Cluster.Remove:output_type -> volley.wire.PruneReply
+	63, // 98: volley.wire.Cluster.Inspect:output_type -> volley.wire.Inspection
+	64, // 99: volley.wire.Cluster.Inspected:output_type -> volley.wire.InspectedReply
+	52, // 100: volley.wire.Cluster.Support:output_type -> volley.wire.FilePart
+	68, // 101: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
+	71, // 102: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
+	77, // 103: volley.wire.Cluster.Join:output_type -> volley.wire.Certified
+	10, // 104: volley.wire.Cluster.Reads:output_type -> volley.wire.ReadsReply
+	77, // 105: volley.wire.Cluster.Renew:output_type -> volley.wire.Certified
+	79, // 106: volley.wire.Cluster.CreateToken:output_type -> volley.wire.CreateTokenReply
+	81, // 107: volley.wire.Cluster.Tokens:output_type -> volley.wire.TokensReply
+	84, // 108: volley.wire.Cluster.RevokeToken:output_type -> volley.wire.RevokeTokenReply
+	86, // 109: volley.wire.Cluster.Certificates:output_type -> volley.wire.CertificatesReply
+	89, // 110: volley.wire.Cluster.RevokeCertificate:output_type -> volley.wire.RevokeCertificateReply
+	91, // 111: volley.wire.Cluster.ChangeAuthority:output_type -> volley.wire.ChangeAuthorityReply
+	1,  // 112: volley.wire.Cluster.Drivers:output_type -> volley.wire.DriversReply
+	4,  // 113: volley.wire.Cluster.RemoveDriver:output_type -> volley.wire.RemoveDriverReply
+	6,  // 114: volley.wire.Cluster.Enrol:output_type -> volley.wire.EnrolReply
+	52, // 115: volley.wire.Cluster.Snapshot:output_type -> volley.wire.FilePart
+	74, // 116: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
+	73, // 117: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
+	11, // 118: volley.wire.Blocks.Speak:output_type -> volley.wire.SpokenReply
+	14, // 119: volley.wire.Files.Have:output_type -> volley.wire.HaveReply
+	17, // 120: volley.wire.Files.Keep:output_type -> volley.wire.KeepReply
+	52, // 121: volley.wire.Files.Bring:output_type -> volley.wire.FilePart
+	12, // 122: volley.wire.Files.Agree:output_type -> volley.wire.Authorities
+	19, // 123: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
+	83, // [83:124] is the sub-list for method output_type
+	42, // [42:83] is the sub-list for method input_type
 	42, // [42:42] is the sub-list for extension type_name
 	42, // [42:42] is the sub-list for extension extendee
 	0,  // [0:42] is the sub-list for field type_name
@@ -6304,14 +6346,14 @@ func file_cluster_proto_init() {
 		return
 	}
 	file_volley_proto_init()
-	file_cluster_proto_msgTypes[25].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[26].OneofWrappers = []any{
 		(*FromExecutor_Hello)(nil),
 		(*FromExecutor_Beat)(nil),
 		(*FromExecutor_Relay)(nil),
 		(*FromExecutor_Closed)(nil),
 		(*FromExecutor_Leaving)(nil),
 	}
-	file_cluster_proto_msgTypes[29].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[30].OneofWrappers = []any{
 		(*ForExecutor_Welcome)(nil),
 		(*ForExecutor_Open)(nil),
 		(*ForExecutor_Relay)(nil),
@@ -6321,7 +6363,7 @@ func file_cluster_proto_init() {
 		(*ForExecutor_Ask)(nil),
 		(*ForExecutor_Beat)(nil),
 	}
-	file_cluster_proto_msgTypes[32].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[33].OneofWrappers = []any{
 		(*FromJob_Hello)(nil),
 		(*FromJob_Relay)(nil),
 		(*FromJob_Commit)(nil),
@@ -6330,7 +6372,7 @@ func file_cluster_proto_init() {
 		(*FromJob_Exclusion)(nil),
 		(*FromJob_Trouble)(nil),
 	}
-	file_cluster_proto_msgTypes[35].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[36].OneofWrappers = []any{
 		(*ForJob_Welcome)(nil),
 		(*ForJob_Relay)(nil),
 		(*ForJob_Left)(nil),
@@ -6338,15 +6380,15 @@ func file_cluster_proto_init() {
 		(*ForJob_Ask)(nil),
 		(*ForJob_Lease)(nil),
 	}
-	file_cluster_proto_msgTypes[38].OneofWrappers = []any{}
-	file_cluster_proto_msgTypes[47].OneofWrappers = []any{}
+	file_cluster_proto_msgTypes[39].OneofWrappers = []any{}
+	file_cluster_proto_msgTypes[48].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   93,
+			NumMessages:   94,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

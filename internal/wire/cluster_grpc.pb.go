@@ -1398,6 +1398,7 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 const (
 	Blocks_Fetch_FullMethodName = "/volley.wire.Blocks/Fetch"
 	Blocks_Give_FullMethodName  = "/volley.wire.Blocks/Give"
+	Blocks_Speak_FullMethodName = "/volley.wire.Blocks/Speak"
 )
 
 // BlocksClient is the client API for Blocks service.
@@ -1410,6 +1411,8 @@ type BlocksClient interface {
 	Fetch(ctx context.Context, in *BlockRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BlockPart], error)
 	// Give brings the driver a block that it has asked for.
 	Give(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[BlockPart, GiveReply], error)
+	// Speak carries what a member of a gang sends to another, in its order.
+	Speak(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[Gang, SpokenReply], error)
 }
 
 type blocksClient struct {
@@ -1452,6 +1455,19 @@ func (c *blocksClient) Give(ctx context.Context, opts ...grpc.CallOption) (grpc.
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Blocks_GiveClient = grpc.ClientStreamingClient[BlockPart, GiveReply]
 
+func (c *blocksClient) Speak(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[Gang, SpokenReply], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Blocks_ServiceDesc.Streams[2], Blocks_Speak_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[Gang, SpokenReply]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Blocks_SpeakClient = grpc.ClientStreamingClient[Gang, SpokenReply]
+
 // BlocksServer is the server API for Blocks service.
 // All implementations must embed UnimplementedBlocksServer
 // for forward compatibility.
@@ -1462,6 +1478,8 @@ type BlocksServer interface {
 	Fetch(*BlockRequest, grpc.ServerStreamingServer[BlockPart]) error
 	// Give brings the driver a block that it has asked for.
 	Give(grpc.ClientStreamingServer[BlockPart, GiveReply]) error
+	// Speak carries what a member of a gang sends to another, in its order.
+	Speak(grpc.ClientStreamingServer[Gang, SpokenReply]) error
 	mustEmbedUnimplementedBlocksServer()
 }
 
@@ -1477,6 +1495,9 @@ func (UnimplementedBlocksServer) Fetch(*BlockRequest, grpc.ServerStreamingServer
 }
 func (UnimplementedBlocksServer) Give(grpc.ClientStreamingServer[BlockPart, GiveReply]) error {
 	return status.Error(codes.Unimplemented, "method Give not implemented")
+}
+func (UnimplementedBlocksServer) Speak(grpc.ClientStreamingServer[Gang, SpokenReply]) error {
+	return status.Error(codes.Unimplemented, "method Speak not implemented")
 }
 func (UnimplementedBlocksServer) mustEmbedUnimplementedBlocksServer() {}
 func (UnimplementedBlocksServer) testEmbeddedByValue()                {}
@@ -1517,6 +1538,13 @@ func _Blocks_Give_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Blocks_GiveServer = grpc.ClientStreamingServer[BlockPart, GiveReply]
 
+func _Blocks_Speak_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(BlocksServer).Speak(&grpc.GenericServerStream[Gang, SpokenReply]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Blocks_SpeakServer = grpc.ClientStreamingServer[Gang, SpokenReply]
+
 // Blocks_ServiceDesc is the grpc.ServiceDesc for Blocks service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1533,6 +1561,11 @@ var Blocks_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Give",
 			Handler:       _Blocks_Give_Handler,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "Speak",
+			Handler:       _Blocks_Speak_Handler,
 			ClientStreams: true,
 		},
 	},

@@ -38,6 +38,7 @@ type ToDriver struct {
 	//	*ToDriver_Note
 	//	*ToDriver_TaskProgress
 	//	*ToDriver_PiecesFolded
+	//	*ToDriver_Gang
 	Body          isToDriver_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -161,6 +162,15 @@ func (x *ToDriver) GetPiecesFolded() *PiecesFolded {
 	return nil
 }
 
+func (x *ToDriver) GetGang() *Gang {
+	if x != nil {
+		if x, ok := x.Body.(*ToDriver_Gang); ok {
+			return x.Gang
+		}
+	}
+	return nil
+}
+
 type isToDriver_Body interface {
 	isToDriver_Body()
 }
@@ -202,6 +212,10 @@ type ToDriver_PiecesFolded struct {
 	PiecesFolded *PiecesFolded `protobuf:"bytes,9,opt,name=pieces_folded,json=piecesFolded,proto3,oneof"`
 }
 
+type ToDriver_Gang struct {
+	Gang *Gang `protobuf:"bytes,10,opt,name=gang,proto3,oneof"`
+}
+
 func (*ToDriver_Register) isToDriver_Body() {}
 
 func (*ToDriver_Prepared) isToDriver_Body() {}
@@ -219,6 +233,8 @@ func (*ToDriver_Note) isToDriver_Body() {}
 func (*ToDriver_TaskProgress) isToDriver_Body() {}
 
 func (*ToDriver_PiecesFolded) isToDriver_Body() {}
+
+func (*ToDriver_Gang) isToDriver_Body() {}
 
 // Note tells an executor's daemon what it has to know of a runner: whether it folds, and on how many
 // slots, how fast, and which splits it holds.
@@ -343,6 +359,7 @@ type ToExecutor struct {
 	//	*ToExecutor_Include
 	//	*ToExecutor_Ask
 	//	*ToExecutor_Adopt
+	//	*ToExecutor_Gang
 	Body          isToExecutor_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -502,6 +519,15 @@ func (x *ToExecutor) GetAdopt() *Adopt {
 	return nil
 }
 
+func (x *ToExecutor) GetGang() *Gang {
+	if x != nil {
+		if x, ok := x.Body.(*ToExecutor_Gang); ok {
+			return x.Gang
+		}
+	}
+	return nil
+}
+
 type isToExecutor_Body interface {
 	isToExecutor_Body()
 }
@@ -558,6 +584,10 @@ type ToExecutor_Adopt struct {
 	Adopt *Adopt `protobuf:"bytes,13,opt,name=adopt,proto3,oneof"`
 }
 
+type ToExecutor_Gang struct {
+	Gang *Gang `protobuf:"bytes,14,opt,name=gang,proto3,oneof"`
+}
+
 func (*ToExecutor_Prepare) isToExecutor_Body() {}
 
 func (*ToExecutor_Hold) isToExecutor_Body() {}
@@ -584,6 +614,194 @@ func (*ToExecutor_Ask) isToExecutor_Body() {}
 
 func (*ToExecutor_Adopt) isToExecutor_Body() {}
 
+func (*ToExecutor_Gang) isToExecutor_Body() {}
+
+// Gang is a part of what the members of a gang and the job's process send each other: work that goes on on all
+// executors at once, such as that of parameter tables.
+type Gang struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Which one, of the job: later ones have greater numbers.
+	Gang uint64 `protobuf:"varint,1,opt,name=gang,proto3" json:"gang,omitempty"`
+	// Members by number; -1 is the job's process.
+	From int32  `protobuf:"varint,2,opt,name=from,proto3" json:"from,omitempty"`
+	To   int32  `protobuf:"varint,3,opt,name=to,proto3" json:"to,omitempty"`
+	Data []byte `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
+	// From the job's process: what it is that begins.
+	Begin *GangBegin `protobuf:"bytes,5,opt,name=begin,proto3" json:"begin,omitempty"`
+	// From a member that has begun.
+	Joined bool `protobuf:"varint,6,opt,name=joined,proto3" json:"joined,omitempty"`
+	// The work has ended; of a member with why, if it failed.
+	End           bool   `protobuf:"varint,7,opt,name=end,proto3" json:"end,omitempty"`
+	Fault         *Fault `protobuf:"bytes,8,opt,name=fault,proto3" json:"fault,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Gang) Reset() {
+	*x = Gang{}
+	mi := &file_volley_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Gang) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Gang) ProtoMessage() {}
+
+func (x *Gang) ProtoReflect() protoreflect.Message {
+	mi := &file_volley_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Gang.ProtoReflect.Descriptor instead.
+func (*Gang) Descriptor() ([]byte, []int) {
+	return file_volley_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Gang) GetGang() uint64 {
+	if x != nil {
+		return x.Gang
+	}
+	return 0
+}
+
+func (x *Gang) GetFrom() int32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Gang) GetTo() int32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *Gang) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *Gang) GetBegin() *GangBegin {
+	if x != nil {
+		return x.Begin
+	}
+	return nil
+}
+
+func (x *Gang) GetJoined() bool {
+	if x != nil {
+		return x.Joined
+	}
+	return false
+}
+
+func (x *Gang) GetEnd() bool {
+	if x != nil {
+		return x.End
+	}
+	return false
+}
+
+func (x *Gang) GetFault() *Fault {
+	if x != nil {
+		return x.Fault
+	}
+	return nil
+}
+
+type GangBegin struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Nodes of the plan: the work, and the pack whose splits it goes over.
+	Work uint32 `protobuf:"varint,1,opt,name=work,proto3" json:"work,omitempty"`
+	Pack uint32 `protobuf:"varint,2,opt,name=pack,proto3" json:"pack,omitempty"`
+	// All members, in their order, and where they serve blocks.
+	Executors []string `protobuf:"bytes,3,rep,name=executors,proto3" json:"executors,omitempty"`
+	Addresses []string `protobuf:"bytes,4,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	// Of each split a member that holds it, or else -1.
+	Holders       []int32 `protobuf:"varint,5,rep,packed,name=holders,proto3" json:"holders,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GangBegin) Reset() {
+	*x = GangBegin{}
+	mi := &file_volley_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GangBegin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GangBegin) ProtoMessage() {}
+
+func (x *GangBegin) ProtoReflect() protoreflect.Message {
+	mi := &file_volley_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GangBegin.ProtoReflect.Descriptor instead.
+func (*GangBegin) Descriptor() ([]byte, []int) {
+	return file_volley_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *GangBegin) GetWork() uint32 {
+	if x != nil {
+		return x.Work
+	}
+	return 0
+}
+
+func (x *GangBegin) GetPack() uint32 {
+	if x != nil {
+		return x.Pack
+	}
+	return 0
+}
+
+func (x *GangBegin) GetExecutors() []string {
+	if x != nil {
+		return x.Executors
+	}
+	return nil
+}
+
+func (x *GangBegin) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+func (x *GangBegin) GetHolders() []int32 {
+	if x != nil {
+		return x.Holders
+	}
+	return nil
+}
+
 // Adopt tells a runner that another process of its job takes it over.
 type Adopt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -597,7 +815,7 @@ type Adopt struct {
 
 func (x *Adopt) Reset() {
 	*x = Adopt{}
-	mi := &file_volley_proto_msgTypes[3]
+	mi := &file_volley_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -609,7 +827,7 @@ func (x *Adopt) String() string {
 func (*Adopt) ProtoMessage() {}
 
 func (x *Adopt) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[3]
+	mi := &file_volley_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -622,7 +840,7 @@ func (x *Adopt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Adopt.ProtoReflect.Descriptor instead.
 func (*Adopt) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{3}
+	return file_volley_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Adopt) GetDirect() string {
@@ -651,7 +869,7 @@ type Ask struct {
 
 func (x *Ask) Reset() {
 	*x = Ask{}
-	mi := &file_volley_proto_msgTypes[4]
+	mi := &file_volley_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -663,7 +881,7 @@ func (x *Ask) String() string {
 func (*Ask) ProtoMessage() {}
 
 func (x *Ask) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[4]
+	mi := &file_volley_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -676,7 +894,7 @@ func (x *Ask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ask.ProtoReflect.Descriptor instead.
 func (*Ask) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{4}
+	return file_volley_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Ask) GetTicket() string {
@@ -714,7 +932,7 @@ type Hand struct {
 
 func (x *Hand) Reset() {
 	*x = Hand{}
-	mi := &file_volley_proto_msgTypes[5]
+	mi := &file_volley_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -726,7 +944,7 @@ func (x *Hand) String() string {
 func (*Hand) ProtoMessage() {}
 
 func (x *Hand) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[5]
+	mi := &file_volley_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -739,7 +957,7 @@ func (x *Hand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hand.ProtoReflect.Descriptor instead.
 func (*Hand) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{5}
+	return file_volley_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Hand) GetTicket() string {
@@ -809,7 +1027,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_volley_proto_msgTypes[6]
+	mi := &file_volley_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +1039,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[6]
+	mi := &file_volley_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +1052,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{6}
+	return file_volley_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Pause) GetOn() bool {
@@ -864,7 +1082,7 @@ type Register struct {
 
 func (x *Register) Reset() {
 	*x = Register{}
-	mi := &file_volley_proto_msgTypes[7]
+	mi := &file_volley_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -876,7 +1094,7 @@ func (x *Register) String() string {
 func (*Register) ProtoMessage() {}
 
 func (x *Register) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[7]
+	mi := &file_volley_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -889,7 +1107,7 @@ func (x *Register) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Register.ProtoReflect.Descriptor instead.
 func (*Register) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{7}
+	return file_volley_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Register) GetExecutor() string {
@@ -954,7 +1172,7 @@ type Prepare struct {
 
 func (x *Prepare) Reset() {
 	*x = Prepare{}
-	mi := &file_volley_proto_msgTypes[8]
+	mi := &file_volley_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1184,7 @@ func (x *Prepare) String() string {
 func (*Prepare) ProtoMessage() {}
 
 func (x *Prepare) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[8]
+	mi := &file_volley_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1197,7 @@ func (x *Prepare) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepare.ProtoReflect.Descriptor instead.
 func (*Prepare) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{8}
+	return file_volley_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Prepare) GetJob() string {
@@ -1015,7 +1233,7 @@ type Prepared struct {
 
 func (x *Prepared) Reset() {
 	*x = Prepared{}
-	mi := &file_volley_proto_msgTypes[9]
+	mi := &file_volley_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1027,7 +1245,7 @@ func (x *Prepared) String() string {
 func (*Prepared) ProtoMessage() {}
 
 func (x *Prepared) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[9]
+	mi := &file_volley_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1040,7 +1258,7 @@ func (x *Prepared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
 func (*Prepared) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{9}
+	return file_volley_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Prepared) GetJob() string {
@@ -1084,7 +1302,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_volley_proto_msgTypes[10]
+	mi := &file_volley_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1096,7 +1314,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[10]
+	mi := &file_volley_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1109,7 +1327,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{10}
+	return file_volley_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Hold) GetJob() string {
@@ -1182,7 +1400,7 @@ type Holding struct {
 
 func (x *Holding) Reset() {
 	*x = Holding{}
-	mi := &file_volley_proto_msgTypes[11]
+	mi := &file_volley_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1412,7 @@ func (x *Holding) String() string {
 func (*Holding) ProtoMessage() {}
 
 func (x *Holding) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[11]
+	mi := &file_volley_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1425,7 @@ func (x *Holding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holding.ProtoReflect.Descriptor instead.
 func (*Holding) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{11}
+	return file_volley_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Holding) GetJob() string {
@@ -1257,7 +1475,7 @@ type Parameter struct {
 
 func (x *Parameter) Reset() {
 	*x = Parameter{}
-	mi := &file_volley_proto_msgTypes[12]
+	mi := &file_volley_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1269,7 +1487,7 @@ func (x *Parameter) String() string {
 func (*Parameter) ProtoMessage() {}
 
 func (x *Parameter) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[12]
+	mi := &file_volley_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1282,7 +1500,7 @@ func (x *Parameter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parameter.ProtoReflect.Descriptor instead.
 func (*Parameter) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{12}
+	return file_volley_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Parameter) GetDigest() []byte {
@@ -1316,7 +1534,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_volley_proto_msgTypes[13]
+	mi := &file_volley_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1328,7 +1546,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[13]
+	mi := &file_volley_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1341,7 +1559,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{13}
+	return file_volley_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Assignment) GetSplit() uint32 {
@@ -1413,7 +1631,7 @@ type StartStep struct {
 
 func (x *StartStep) Reset() {
 	*x = StartStep{}
-	mi := &file_volley_proto_msgTypes[14]
+	mi := &file_volley_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1425,7 +1643,7 @@ func (x *StartStep) String() string {
 func (*StartStep) ProtoMessage() {}
 
 func (x *StartStep) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[14]
+	mi := &file_volley_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1438,7 +1656,7 @@ func (x *StartStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartStep.ProtoReflect.Descriptor instead.
 func (*StartStep) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{14}
+	return file_volley_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StartStep) GetJob() string {
@@ -1548,7 +1766,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_volley_proto_msgTypes[15]
+	mi := &file_volley_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1560,7 +1778,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[15]
+	mi := &file_volley_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1573,7 +1791,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{15}
+	return file_volley_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Lease) GetId() uint32 {
@@ -1626,7 +1844,7 @@ type Leases struct {
 
 func (x *Leases) Reset() {
 	*x = Leases{}
-	mi := &file_volley_proto_msgTypes[16]
+	mi := &file_volley_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1638,7 +1856,7 @@ func (x *Leases) String() string {
 func (*Leases) ProtoMessage() {}
 
 func (x *Leases) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[16]
+	mi := &file_volley_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1651,7 +1869,7 @@ func (x *Leases) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leases.ProtoReflect.Descriptor instead.
 func (*Leases) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{16}
+	return file_volley_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Leases) GetJob() string {
@@ -1702,7 +1920,7 @@ type PiecesFolded struct {
 
 func (x *PiecesFolded) Reset() {
 	*x = PiecesFolded{}
-	mi := &file_volley_proto_msgTypes[17]
+	mi := &file_volley_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1714,7 +1932,7 @@ func (x *PiecesFolded) String() string {
 func (*PiecesFolded) ProtoMessage() {}
 
 func (x *PiecesFolded) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[17]
+	mi := &file_volley_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1727,7 +1945,7 @@ func (x *PiecesFolded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PiecesFolded.ProtoReflect.Descriptor instead.
 func (*PiecesFolded) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{17}
+	return file_volley_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PiecesFolded) GetJob() string {
@@ -1772,7 +1990,7 @@ type Include struct {
 
 func (x *Include) Reset() {
 	*x = Include{}
-	mi := &file_volley_proto_msgTypes[18]
+	mi := &file_volley_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1784,7 +2002,7 @@ func (x *Include) String() string {
 func (*Include) ProtoMessage() {}
 
 func (x *Include) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[18]
+	mi := &file_volley_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1797,7 +2015,7 @@ func (x *Include) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Include.ProtoReflect.Descriptor instead.
 func (*Include) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{18}
+	return file_volley_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Include) GetJob() string {
@@ -1843,7 +2061,7 @@ type StopStep struct {
 
 func (x *StopStep) Reset() {
 	*x = StopStep{}
-	mi := &file_volley_proto_msgTypes[19]
+	mi := &file_volley_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1855,7 +2073,7 @@ func (x *StopStep) String() string {
 func (*StopStep) ProtoMessage() {}
 
 func (x *StopStep) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[19]
+	mi := &file_volley_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1868,7 +2086,7 @@ func (x *StopStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopStep.ProtoReflect.Descriptor instead.
 func (*StopStep) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{19}
+	return file_volley_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StopStep) GetJob() string {
@@ -1912,7 +2130,7 @@ type Count struct {
 
 func (x *Count) Reset() {
 	*x = Count{}
-	mi := &file_volley_proto_msgTypes[20]
+	mi := &file_volley_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1924,7 +2142,7 @@ func (x *Count) String() string {
 func (*Count) ProtoMessage() {}
 
 func (x *Count) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[20]
+	mi := &file_volley_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1937,7 +2155,7 @@ func (x *Count) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Count.ProtoReflect.Descriptor instead.
 func (*Count) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{20}
+	return file_volley_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Count) GetSplit() uint32 {
@@ -1980,7 +2198,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_volley_proto_msgTypes[21]
+	mi := &file_volley_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1992,7 +2210,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[21]
+	mi := &file_volley_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2005,7 +2223,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{21}
+	return file_volley_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Progress) GetJob() string {
@@ -2050,7 +2268,7 @@ type Coverage struct {
 
 func (x *Coverage) Reset() {
 	*x = Coverage{}
-	mi := &file_volley_proto_msgTypes[22]
+	mi := &file_volley_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2280,7 @@ func (x *Coverage) String() string {
 func (*Coverage) ProtoMessage() {}
 
 func (x *Coverage) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[22]
+	mi := &file_volley_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2293,7 @@ func (x *Coverage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Coverage.ProtoReflect.Descriptor instead.
 func (*Coverage) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{22}
+	return file_volley_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Coverage) GetSplit() uint32 {
@@ -2158,7 +2376,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_volley_proto_msgTypes[23]
+	mi := &file_volley_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2170,7 +2388,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[23]
+	mi := &file_volley_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2183,7 +2401,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{23}
+	return file_volley_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Part) GetLevel() int32 {
@@ -2238,7 +2456,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_volley_proto_msgTypes[24]
+	mi := &file_volley_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2250,7 +2468,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[24]
+	mi := &file_volley_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2263,7 +2481,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{24}
+	return file_volley_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Result) GetJob() string {
@@ -2332,7 +2550,7 @@ type RunTask struct {
 
 func (x *RunTask) Reset() {
 	*x = RunTask{}
-	mi := &file_volley_proto_msgTypes[25]
+	mi := &file_volley_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2344,7 +2562,7 @@ func (x *RunTask) String() string {
 func (*RunTask) ProtoMessage() {}
 
 func (x *RunTask) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[25]
+	mi := &file_volley_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2357,7 +2575,7 @@ func (x *RunTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTask.ProtoReflect.Descriptor instead.
 func (*RunTask) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{25}
+	return file_volley_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RunTask) GetJob() string {
@@ -2426,7 +2644,7 @@ type TaskProgress struct {
 
 func (x *TaskProgress) Reset() {
 	*x = TaskProgress{}
-	mi := &file_volley_proto_msgTypes[26]
+	mi := &file_volley_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2438,7 +2656,7 @@ func (x *TaskProgress) String() string {
 func (*TaskProgress) ProtoMessage() {}
 
 func (x *TaskProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[26]
+	mi := &file_volley_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2451,7 +2669,7 @@ func (x *TaskProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskProgress.ProtoReflect.Descriptor instead.
 func (*TaskProgress) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{26}
+	return file_volley_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TaskProgress) GetJob() string {
@@ -2513,7 +2731,7 @@ type TaskResult struct {
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_volley_proto_msgTypes[27]
+	mi := &file_volley_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2525,7 +2743,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[27]
+	mi := &file_volley_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2538,7 +2756,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{27}
+	return file_volley_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TaskResult) GetJob() string {
@@ -2600,7 +2818,7 @@ type EndJob struct {
 
 func (x *EndJob) Reset() {
 	*x = EndJob{}
-	mi := &file_volley_proto_msgTypes[28]
+	mi := &file_volley_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2612,7 +2830,7 @@ func (x *EndJob) String() string {
 func (*EndJob) ProtoMessage() {}
 
 func (x *EndJob) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[28]
+	mi := &file_volley_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2625,7 +2843,7 @@ func (x *EndJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndJob.ProtoReflect.Descriptor instead.
 func (*EndJob) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{28}
+	return file_volley_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *EndJob) GetJob() string {
@@ -2649,7 +2867,7 @@ type Fault struct {
 
 func (x *Fault) Reset() {
 	*x = Fault{}
-	mi := &file_volley_proto_msgTypes[29]
+	mi := &file_volley_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2661,7 +2879,7 @@ func (x *Fault) String() string {
 func (*Fault) ProtoMessage() {}
 
 func (x *Fault) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[29]
+	mi := &file_volley_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2674,7 +2892,7 @@ func (x *Fault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fault.ProtoReflect.Descriptor instead.
 func (*Fault) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{29}
+	return file_volley_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Fault) GetKind() uint32 {
@@ -2716,7 +2934,7 @@ var File_volley_proto protoreflect.FileDescriptor
 
 const file_volley_proto_rawDesc = "" +
 	"\n" +
-	"\fvolley.proto\x12\vvolley.wire\"\xfb\x03\n" +
+	"\fvolley.proto\x12\vvolley.wire\"\xa4\x04\n" +
 	"\bToDriver\x123\n" +
 	"\bregister\x18\x01 \x01(\v2\x15.volley.wire.RegisterH\x00R\bregister\x123\n" +
 	"\bprepared\x18\x02 \x01(\v2\x15.volley.wire.PreparedH\x00R\bprepared\x120\n" +
@@ -2727,7 +2945,9 @@ const file_volley_proto_rawDesc = "" +
 	"taskResult\x12'\n" +
 	"\x04note\x18\a \x01(\v2\x11.volley.wire.NoteH\x00R\x04note\x12@\n" +
 	"\rtask_progress\x18\b \x01(\v2\x19.volley.wire.TaskProgressH\x00R\ftaskProgress\x12@\n" +
-	"\rpieces_folded\x18\t \x01(\v2\x19.volley.wire.PiecesFoldedH\x00R\fpiecesFoldedB\x06\n" +
+	"\rpieces_folded\x18\t \x01(\v2\x19.volley.wire.PiecesFoldedH\x00R\fpiecesFolded\x12'\n" +
+	"\x04gang\x18\n" +
+	" \x01(\v2\x11.volley.wire.GangH\x00R\x04gangB\x06\n" +
 	"\x04body\"\xb9\x01\n" +
 	"\x04Note\x12\x14\n" +
 	"\x05began\x18\x01 \x01(\rR\x05began\x12\x14\n" +
@@ -2737,7 +2957,7 @@ const file_volley_proto_rawDesc = "" +
 	"\x04held\x18\x05 \x01(\bR\x04held\x12\x12\n" +
 	"\x04pack\x18\x06 \x01(\rR\x04pack\x12\x14\n" +
 	"\x05split\x18\a \x01(\rR\x05split\x12\x1a\n" +
-	"\borphaned\x18\b \x01(\bR\borphaned\"\x81\x05\n" +
+	"\borphaned\x18\b \x01(\bR\borphaned\"\xaa\x05\n" +
 	"\n" +
 	"ToExecutor\x120\n" +
 	"\aprepare\x18\x01 \x01(\v2\x14.volley.wire.PrepareH\x00R\aprepare\x12'\n" +
@@ -2754,8 +2974,24 @@ const file_volley_proto_rawDesc = "" +
 	" \x01(\v2\x13.volley.wire.LeasesH\x00R\x06leases\x120\n" +
 	"\ainclude\x18\v \x01(\v2\x14.volley.wire.IncludeH\x00R\ainclude\x12$\n" +
 	"\x03ask\x18\f \x01(\v2\x10.volley.wire.AskH\x00R\x03ask\x12*\n" +
-	"\x05adopt\x18\r \x01(\v2\x12.volley.wire.AdoptH\x00R\x05adoptB\x06\n" +
-	"\x04body\"A\n" +
+	"\x05adopt\x18\r \x01(\v2\x12.volley.wire.AdoptH\x00R\x05adopt\x12'\n" +
+	"\x04gang\x18\x0e \x01(\v2\x11.volley.wire.GangH\x00R\x04gangB\x06\n" +
+	"\x04body\"\xd4\x01\n" +
+	"\x04Gang\x12\x12\n" +
+	"\x04gang\x18\x01 \x01(\x04R\x04gang\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\x05R\x04from\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\x05R\x02to\x12\x12\n" +
+	"\x04data\x18\x04 \x01(\fR\x04data\x12,\n" +
+	"\x05begin\x18\x05 \x01(\v2\x16.volley.wire.GangBeginR\x05begin\x12\x16\n" +
+	"\x06joined\x18\x06 \x01(\bR\x06joined\x12\x10\n" +
+	"\x03end\x18\a \x01(\bR\x03end\x12(\n" +
+	"\x05fault\x18\b \x01(\v2\x12.volley.wire.FaultR\x05fault\"\x89\x01\n" +
+	"\tGangBegin\x12\x12\n" +
+	"\x04work\x18\x01 \x01(\rR\x04work\x12\x12\n" +
+	"\x04pack\x18\x02 \x01(\rR\x04pack\x12\x1c\n" +
+	"\texecutors\x18\x03 \x03(\tR\texecutors\x12\x1c\n" +
+	"\taddresses\x18\x04 \x03(\tR\taddresses\x12\x18\n" +
+	"\aholders\x18\x05 \x03(\x05R\aholders\"A\n" +
 	"\x05Adopt\x12\x16\n" +
 	"\x06direct\x18\x01 \x01(\tR\x06direct\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\"<\n" +
@@ -2936,79 +3172,85 @@ func file_volley_proto_rawDescGZIP() []byte {
 	return file_volley_proto_rawDescData
 }
 
-var file_volley_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_volley_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_volley_proto_goTypes = []any{
 	(*ToDriver)(nil),     // 0: volley.wire.ToDriver
 	(*Note)(nil),         // 1: volley.wire.Note
 	(*ToExecutor)(nil),   // 2: volley.wire.ToExecutor
-	(*Adopt)(nil),        // 3: volley.wire.Adopt
-	(*Ask)(nil),          // 4: volley.wire.Ask
-	(*Hand)(nil),         // 5: volley.wire.Hand
-	(*Pause)(nil),        // 6: volley.wire.Pause
-	(*Register)(nil),     // 7: volley.wire.Register
-	(*Prepare)(nil),      // 8: volley.wire.Prepare
-	(*Prepared)(nil),     // 9: volley.wire.Prepared
-	(*Hold)(nil),         // 10: volley.wire.Hold
-	(*Holding)(nil),      // 11: volley.wire.Holding
-	(*Parameter)(nil),    // 12: volley.wire.Parameter
-	(*Assignment)(nil),   // 13: volley.wire.Assignment
-	(*StartStep)(nil),    // 14: volley.wire.StartStep
-	(*Lease)(nil),        // 15: volley.wire.Lease
-	(*Leases)(nil),       // 16: volley.wire.Leases
-	(*PiecesFolded)(nil), // 17: volley.wire.PiecesFolded
-	(*Include)(nil),      // 18: volley.wire.Include
-	(*StopStep)(nil),     // 19: volley.wire.StopStep
-	(*Count)(nil),        // 20: volley.wire.Count
-	(*Progress)(nil),     // 21: volley.wire.Progress
-	(*Coverage)(nil),     // 22: volley.wire.Coverage
-	(*Part)(nil),         // 23: volley.wire.Part
-	(*Result)(nil),       // 24: volley.wire.Result
-	(*RunTask)(nil),      // 25: volley.wire.RunTask
-	(*TaskProgress)(nil), // 26: volley.wire.TaskProgress
-	(*TaskResult)(nil),   // 27: volley.wire.TaskResult
-	(*EndJob)(nil),       // 28: volley.wire.EndJob
-	(*Fault)(nil),        // 29: volley.wire.Fault
+	(*Gang)(nil),         // 3: volley.wire.Gang
+	(*GangBegin)(nil),    // 4: volley.wire.GangBegin
+	(*Adopt)(nil),        // 5: volley.wire.Adopt
+	(*Ask)(nil),          // 6: volley.wire.Ask
+	(*Hand)(nil),         // 7: volley.wire.Hand
+	(*Pause)(nil),        // 8: volley.wire.Pause
+	(*Register)(nil),     // 9: volley.wire.Register
+	(*Prepare)(nil),      // 10: volley.wire.Prepare
+	(*Prepared)(nil),     // 11: volley.wire.Prepared
+	(*Hold)(nil),         // 12: volley.wire.Hold
+	(*Holding)(nil),      // 13: volley.wire.Holding
+	(*Parameter)(nil),    // 14: volley.wire.Parameter
+	(*Assignment)(nil),   // 15: volley.wire.Assignment
+	(*StartStep)(nil),    // 16: volley.wire.StartStep
+	(*Lease)(nil),        // 17: volley.wire.Lease
+	(*Leases)(nil),       // 18: volley.wire.Leases
+	(*PiecesFolded)(nil), // 19: volley.wire.PiecesFolded
+	(*Include)(nil),      // 20: volley.wire.Include
+	(*StopStep)(nil),     // 21: volley.wire.StopStep
+	(*Count)(nil),        // 22: volley.wire.Count
+	(*Progress)(nil),     // 23: volley.wire.Progress
+	(*Coverage)(nil),     // 24: volley.wire.Coverage
+	(*Part)(nil),         // 25: volley.wire.Part
+	(*Result)(nil),       // 26: volley.wire.Result
+	(*RunTask)(nil),      // 27: volley.wire.RunTask
+	(*TaskProgress)(nil), // 28: volley.wire.TaskProgress
+	(*TaskResult)(nil),   // 29: volley.wire.TaskResult
+	(*EndJob)(nil),       // 30: volley.wire.EndJob
+	(*Fault)(nil),        // 31: volley.wire.Fault
 }
 var file_volley_proto_depIdxs = []int32{
-	7,  // 0: volley.wire.ToDriver.register:type_name -> volley.wire.Register
-	9,  // 1: volley.wire.ToDriver.prepared:type_name -> volley.wire.Prepared
-	11, // 2: volley.wire.ToDriver.holding:type_name -> volley.wire.Holding
-	21, // 3: volley.wire.ToDriver.progress:type_name -> volley.wire.Progress
-	24, // 4: volley.wire.ToDriver.result:type_name -> volley.wire.Result
-	27, // 5: volley.wire.ToDriver.task_result:type_name -> volley.wire.TaskResult
+	9,  // 0: volley.wire.ToDriver.register:type_name -> volley.wire.Register
+	11, // 1: volley.wire.ToDriver.prepared:type_name -> volley.wire.Prepared
+	13, // 2: volley.wire.ToDriver.holding:type_name -> volley.wire.Holding
+	23, // 3: volley.wire.ToDriver.progress:type_name -> volley.wire.Progress
+	26, // 4: volley.wire.ToDriver.result:type_name -> volley.wire.Result
+	29, // 5: volley.wire.ToDriver.task_result:type_name -> volley.wire.TaskResult
 	1,  // 6: volley.wire.ToDriver.note:type_name -> volley.wire.Note
-	26, // 7: volley.wire.ToDriver.task_progress:type_name -> volley.wire.TaskProgress
-	17, // 8: volley.wire.ToDriver.pieces_folded:type_name -> volley.wire.PiecesFolded
-	8,  // 9: volley.wire.ToExecutor.prepare:type_name -> volley.wire.Prepare
-	10, // 10: volley.wire.ToExecutor.hold:type_name -> volley.wire.Hold
-	14, // 11: volley.wire.ToExecutor.start_step:type_name -> volley.wire.StartStep
-	19, // 12: volley.wire.ToExecutor.stop_step:type_name -> volley.wire.StopStep
-	25, // 13: volley.wire.ToExecutor.run_task:type_name -> volley.wire.RunTask
-	12, // 14: volley.wire.ToExecutor.parameter:type_name -> volley.wire.Parameter
-	28, // 15: volley.wire.ToExecutor.end_job:type_name -> volley.wire.EndJob
-	5,  // 16: volley.wire.ToExecutor.hand:type_name -> volley.wire.Hand
-	6,  // 17: volley.wire.ToExecutor.pause:type_name -> volley.wire.Pause
-	16, // 18: volley.wire.ToExecutor.leases:type_name -> volley.wire.Leases
-	18, // 19: volley.wire.ToExecutor.include:type_name -> volley.wire.Include
-	4,  // 20: volley.wire.ToExecutor.ask:type_name -> volley.wire.Ask
-	3,  // 21: volley.wire.ToExecutor.adopt:type_name -> volley.wire.Adopt
-	29, // 22: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
-	29, // 23: volley.wire.Holding.fault:type_name -> volley.wire.Fault
-	13, // 24: volley.wire.StartStep.tasks:type_name -> volley.wire.Assignment
-	23, // 25: volley.wire.StartStep.states:type_name -> volley.wire.Part
-	13, // 26: volley.wire.Lease.task:type_name -> volley.wire.Assignment
-	15, // 27: volley.wire.Leases.leases:type_name -> volley.wire.Lease
-	23, // 28: volley.wire.Leases.states:type_name -> volley.wire.Part
-	20, // 29: volley.wire.Progress.counts:type_name -> volley.wire.Count
-	22, // 30: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
-	23, // 31: volley.wire.Result.parts:type_name -> volley.wire.Part
-	29, // 32: volley.wire.Result.fault:type_name -> volley.wire.Fault
-	29, // 33: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	28, // 7: volley.wire.ToDriver.task_progress:type_name -> volley.wire.TaskProgress
+	19, // 8: volley.wire.ToDriver.pieces_folded:type_name -> volley.wire.PiecesFolded
+	3,  // 9: volley.wire.ToDriver.gang:type_name -> volley.wire.Gang
+	10, // 10: volley.wire.ToExecutor.prepare:type_name -> volley.wire.Prepare
+	12, // 11: volley.wire.ToExecutor.hold:type_name -> volley.wire.Hold
+	16, // 12: volley.wire.ToExecutor.start_step:type_name -> volley.wire.StartStep
+	21, // 13: volley.wire.ToExecutor.stop_step:type_name -> volley.wire.StopStep
+	27, // 14: volley.wire.ToExecutor.run_task:type_name -> volley.wire.RunTask
+	14, // 15: volley.wire.ToExecutor.parameter:type_name -> volley.wire.Parameter
+	30, // 16: volley.wire.ToExecutor.end_job:type_name -> volley.wire.EndJob
+	7,  // 17: volley.wire.ToExecutor.hand:type_name -> volley.wire.Hand
+	8,  // 18: volley.wire.ToExecutor.pause:type_name -> volley.wire.Pause
+	18, // 19: volley.wire.ToExecutor.leases:type_name -> volley.wire.Leases
+	20, // 20: volley.wire.ToExecutor.include:type_name -> volley.wire.Include
+	6,  // 21: volley.wire.ToExecutor.ask:type_name -> volley.wire.Ask
+	5,  // 22: volley.wire.ToExecutor.adopt:type_name -> volley.wire.Adopt
+	3,  // 23: volley.wire.ToExecutor.gang:type_name -> volley.wire.Gang
+	4,  // 24: volley.wire.Gang.begin:type_name -> volley.wire.GangBegin
+	31, // 25: volley.wire.Gang.fault:type_name -> volley.wire.Fault
+	31, // 26: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
+	31, // 27: volley.wire.Holding.fault:type_name -> volley.wire.Fault
+	15, // 28: volley.wire.StartStep.tasks:type_name -> volley.wire.Assignment
+	25, // 29: volley.wire.StartStep.states:type_name -> volley.wire.Part
+	15, // 30: volley.wire.Lease.task:type_name -> volley.wire.Assignment
+	17, // 31: volley.wire.Leases.leases:type_name -> volley.wire.Lease
+	25, // 32: volley.wire.Leases.states:type_name -> volley.wire.Part
+	22, // 33: volley.wire.Progress.counts:type_name -> volley.wire.Count
+	24, // 34: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
+	25, // 35: volley.wire.Result.parts:type_name -> volley.wire.Part
+	31, // 36: volley.wire.Result.fault:type_name -> volley.wire.Fault
+	31, // 37: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
+	38, // [38:38] is the sub-list for method output_type
+	38, // [38:38] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_volley_proto_init() }
@@ -3026,6 +3268,7 @@ func file_volley_proto_init() {
 		(*ToDriver_Note)(nil),
 		(*ToDriver_TaskProgress)(nil),
 		(*ToDriver_PiecesFolded)(nil),
+		(*ToDriver_Gang)(nil),
 	}
 	file_volley_proto_msgTypes[2].OneofWrappers = []any{
 		(*ToExecutor_Prepare)(nil),
@@ -3041,6 +3284,7 @@ func file_volley_proto_init() {
 		(*ToExecutor_Include)(nil),
 		(*ToExecutor_Ask)(nil),
 		(*ToExecutor_Adopt)(nil),
+		(*ToExecutor_Gang)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3048,7 +3292,7 @@ func file_volley_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_volley_proto_rawDesc), len(file_volley_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

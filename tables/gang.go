@@ -1,0 +1,267 @@
+package tables
+
+import (
+	"context"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// beginning is what a member of a gang gets first: the run that it is a part of.
+type beginning struct {
+	Cast               cast
+	First, Last, Every int
+	Shapes             []Shape
+	Param              []byte
+	States             [][]byte // of the workers that it runs; nil where they begin
+}
+
+// gather begins a run whose workers and shards are in other processes. This one knows how far all are, and takes what
+// they are at reports.
+func (c *clocks[P, D, S]) gather(ctx context.Context) (*run, error) {
+	gang, err := c.data.Gather(ctx, c.s, c.node, c.last)
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.restored(cast{gang.Slots(), gang.Homes()}, rdd.Leader)
+	if err == nil {
+		err = c.brief(gang, r)
+	}
+	if err != nil {
+		gang.Close()
+		return nil, err
+	}
+	r.close = gang.Close
+	r.mayLead()
+	r.start()
+	r.out.start()
+	r.all.Go(func() {
+		for {
+			from, message, err := gang.Recv()
+			if err == nil {
+				err = r.out.take(from, message)
+			}
+			if err != nil {
+				r.fail(err)
+				return
+			}
+		}
+	})
+	return r, nil
+}
+
+// brief tells members what they begin with.
+func (c *clocks[P, D, S]) brief(gang rdd.Gang, r *run) error {
+	b := beginning{Cast: cast{gang.Slots(), gang.Homes()}, First: r.first, Last: r.last, Every: r.every}
+	for _, t := range r.tables {
+		b.Shapes = append(b.Shapes, t.shape())
+	}
+	var err error
+	if b.Param, err = rdd.Encode(c.param); err != nil {
+		return fault.New(fault.UserCode, "encode", "the parameter of workers", err)
+	}
+	r.out = newOutside(r, gang.Send)
+	for e := range r.executors {
+		b.States = make([][]byte, len(r.workers))
+		for _, w := range r.executors[e].workers {
+			if r.first > 0 {
+				b.States[w.id] = c.at.States[w.id]
+			}
+		}
+		first, err := rdd.Encode(b)
+		if err == nil {
+			err = gang.Send(e, first)
+		}
+		if err != nil {
+			return err
+		}
+		for _, t := range r.tables {
+			if r.first > 0 {
+				r.out.post(e, func(w *writer) { t.writeSnapshot(w, aShard, e, t.restored()[e]) })
+			}
+		}
+		r.out.post(e, func(w *writer) { w.begin(aGo, 0, 0); w.end() })
+	}
+	return nil
+}
+
+// member does a member's part of a run.
+func (w Work[P, D, S]) member(ctx context.Context, m *rdd.Member) error {
+	from := &early{Member: m}
+	r, b, err := w.joined(from)
+	if err != nil {
+		return ofTheEnd(err)
+	}
+	var mine []int
+	for _, x := range r.executors[m.Number].workers {
+		mine = append(mine, int(x.id))
+	}
+	data, err := w.data.At(ctx, m, mine)
+	if err != nil {
+		return err
+	}
+	var param P
+	if err := rdd.Decode(b.Param, &param); err != nil {
+		return fault.New(fault.UserCode, "decode", "the parameter of workers", err)
+	}
+	if err := w.employ(r, b.States, param, data.Rows); err != nil {
+		return err
+	}
+	r.pause = m.Pause
+	if err := r.awaitGo(from); err != nil {
+		return ofTheEnd(err)
+	}
+	r.mayLead()
+	r.start()
+	r.out.start()
+	defer r.stop()
+	go r.follow(from)
+	<-r.stopped
+	return r.failed()
+}
+
+// ofTheEnd returns nil where the work is to end.
+func ofTheEnd(err error) error {
+	if fault.KindOf(err) == fault.Cancelled {
+		return nil
+	}
+	return err
+}
+
+// joined makes a member's run of what the job's process sends first.
+func (w Work[P, D, S]) joined(m *early) (*run, *beginning, error) {
+	first, err := m.ofLeader()
+	if err != nil {
+		return nil, nil, err
+	}
+	var b beginning
+	if err := rdd.Decode(first, &b); err != nil {
+		return nil, nil, fault.New(fault.Corrupt, "read", "what workers begin with", err)
+	}
+	if len(b.Shapes) != len(w.tables) || m.Number >= len(b.Cast.Slots) {
+		return nil, nil, fault.Newf(fault.PlanMismatch, "begin", "workers", "%d tables, of %d; member %d of %d",
+			len(b.Shapes), len(w.tables), m.Number, len(b.Cast.Slots))
+	}
+	for i, t := range w.tables {
+		t.reshape(b.Shapes[i])
+	}
+	r, err := w.newRun(b.Cast, m.Number, b.First, b.Last, b.Every)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.out = newOutside(r, m.Send)
+	return r, &b, nil
+}
+
+// early is a member that has not begun yet: what others send it meanwhile, who have, is kept.
+type early struct {
+	*rdd.Member
+	kept []sent
+}
+
+// sent is a piece that another process has sent.
+type sent struct {
+	from  int
+	piece []byte
+}
+
+// ofLeader waits for the next piece of the job's process.
+func (m *early) ofLeader() ([]byte, error) {
+	for {
+		from, piece, err := m.Recv()
+		if err != nil || from == rdd.Leader {
+			return piece, err
+		}
+		m.kept = append(m.kept, sent{from, piece})
+	}
+}
+
+// next returns the next piece of any process.
+func (m *early) next() (int, []byte, error) {
+	if len(m.kept) == 0 {
+		return m.Recv()
+	}
+	s := m.kept[0]
+	m.kept = m.kept[1:]
+	return s.from, s.piece, nil
+}
+
+// awaitGo takes what shards begin from, up to the word of the job's process.
+func (r *run) awaitGo(m *early) error {
+	for !r.going {
+		piece, err := m.ofLeader()
+		if err == nil {
+			err = r.out.take(rdd.Leader, piece)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow takes what other processes send until the run ends.
+func (r *run) follow(m *early) {
+	for {
+		from, piece, err := m.next()
+		switch {
+		case fault.KindOf(err) == fault.Cancelled:
+			r.end()
+			return
+		case err == nil:
+			err = r.out.take(from, piece)
+		}
+		if err != nil {
+			r.fail(err)
+			return
+		}
+	}
+}
+
+// receive takes a message of another process.
+func (r *run) receive(in *reader, k kind, table, to int) {
+	switch k {
+	case aGo:
+		r.going = true
+	case aHorizon:
+		r.horizon.Store(int64(in.int() + r.ahead))
+		r.stir()
+	case aState:
+		r.receiveState(in, to)
+	default:
+		if table < 0 || table >= len(r.tables) {
+			_ = in.corrupt()
+			return
+		}
+		r.tables[table].receive(in, k, to)
+	}
+}
+
+// sendState sends a worker's state after a clock that is reported, and how its executor has spent its time so far.
+func (r *run) sendState(w *worker, after int, state []byte) {
+	x := w.executor
+	x.mu.Lock()
+	busy, waited := x.busy, x.waited
+	x.mu.Unlock()
+	r.out.post(rdd.Leader, func(to *writer) {
+		to.begin(aState, 0, int(w.id))
+		to.ints(after, int(busy), int(waited))
+		to.bytes(state)
+		to.end()
+	})
+}
+
+func (r *run) receiveState(in *reader, id int) {
+	after, busy, waited := in.int(), time.Duration(in.int()), time.Duration(in.int())
+	state := append([]byte(nil), in.bytes()...)
+	if in.err != nil || id < 0 || id >= len(r.workers) {
+		_ = in.corrupt()
+		return
+	}
+	x := r.workers[id].executor
+	x.mu.Lock()
+	x.busy, x.waited = max(x.busy, busy), max(x.waited, waited)
+	x.mu.Unlock()
+	r.saved(after, func(m *moment) { m.states[id] = state })
+}

@@ -1,0 +1,141 @@
+package tables
+
+import (
+	"sync"
+
+	"github.com/volley-engine/volley/rdd"
+)
+
+// outside is the way from a process's machines to those of other processes of a run. What is posted waits in memory for
+// whoever sends it: machines never wait for each other; workers wait, between their clocks and where they flush, while
+// too much does.
+type outside struct {
+	run  *run
+	send func(to int, message []byte) error
+	out  []*outgoing // by executor, and at the end the job's process
+	in   []*reader
+	mu   sync.Mutex
+	room *sync.Cond
+	held int // bytes that wait
+}
+
+// outgoing is what waits to be sent to a process.
+type outgoing struct {
+	mu   sync.Mutex
+	some *sync.Cond
+	w    writer
+	over bool
+}
+
+const (
+	pieceBytes  = 1 << 20  // of a message between processes
+	mostWaiting = 64 << 20 // bytes that wait before workers do
+)
+
+func newOutside(r *run, send func(int, []byte) error) *outside {
+	o := &outside{run: r, send: send}
+	o.room = sync.NewCond(&o.mu)
+	for range len(r.executors) + 1 {
+		q := &outgoing{}
+		q.some = sync.NewCond(&q.mu)
+		o.out, o.in = append(o.out, q), append(o.in, &reader{})
+	}
+	return o
+}
+
+// at returns the place of a process in lists.
+func (o *outside) at(process int) int {
+	if process == rdd.Leader {
+		return len(o.out) - 1
+	}
+	return process
+}
+
+// start begins to send.
+func (o *outside) start() {
+	for i, q := range o.out {
+		to := i
+		if i == len(o.out)-1 {
+			to = rdd.Leader
+		}
+		o.run.all.Go(func() { o.carry(q, to) })
+	}
+}
+
+// post adds a message for a process.
+func (o *outside) post(to int, write func(w *writer)) {
+	q := o.out[o.at(to)]
+	q.mu.Lock()
+	before := len(q.w.buf)
+	write(&q.w)
+	o.waits(len(q.w.buf) - before)
+	q.mu.Unlock()
+	q.some.Signal()
+}
+
+func (o *outside) waits(bytes int) {
+	o.mu.Lock()
+	o.held += bytes
+	o.mu.Unlock()
+	if bytes < 0 {
+		o.room.Broadcast()
+	}
+}
+
+// carry sends what waits for a process, until the run ends.
+func (o *outside) carry(q *outgoing, to int) {
+	var spare []byte
+	for {
+		q.mu.Lock()
+		for len(q.w.buf) == 0 && !q.over {
+			q.some.Wait()
+		}
+		if q.over {
+			q.mu.Unlock()
+			return
+		}
+		all := q.w.buf
+		q.w.buf = spare[:0]
+		q.mu.Unlock()
+		for rest := all; len(rest) > 0; {
+			piece := rest[:min(len(rest), pieceBytes)]
+			if err := o.send(to, piece); err != nil {
+				o.run.fail(err)
+				return
+			}
+			rest = rest[len(piece):]
+			o.waits(-len(piece))
+		}
+		if spare = all; cap(spare) > 8*pieceBytes {
+			spare = nil
+		}
+	}
+}
+
+// await waits while too much waits to be sent.
+func (o *outside) await() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.held > mostWaiting && !o.run.over() {
+		o.room.Wait()
+	}
+}
+
+// end stops sending.
+func (o *outside) end() {
+	for _, q := range o.out {
+		q.mu.Lock()
+		q.over = true
+		q.mu.Unlock()
+		q.some.Broadcast()
+	}
+	o.mu.Lock()
+	o.room.Broadcast()
+	o.mu.Unlock()
+}
+
+// take takes a piece of what a process has sent.
+func (o *outside) take(from int, piece []byte) error {
+	r := o.in[o.at(from)]
+	return r.feed(piece, func(k kind, table, to int) { o.run.receive(r, k, table, to) })
+}
