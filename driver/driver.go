@@ -11,7 +11,6 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/wire"
-	"github.com/volley-engine/volley/scheduler"
 )
 
 // Driver is the shell around one job: it feeds the job machine with what
@@ -347,11 +346,10 @@ func (d *Driver) Ledger(pack int) *Restored {
 	return r
 }
 
-// Placement returns the executors that work over a pack may be given to, and the owner of each of its splits; empty
-// where it has none.
-func (d *Driver) Placement(pack int) (members []scheduler.Member, owners []plan.ExecutorID) {
-	d.onLoop(func() { members, owners = d.job.Placement(pack) })
-	return members, owners
+// Placement returns where work over a pack may go on now that is no step.
+func (d *Driver) Placement(pack int) (at Placement) {
+	d.onLoop(func() { at = d.job.Placement(pack) })
+	return at
 }
 
 // onLoop runs something on the loop and waits for it.

@@ -167,6 +167,9 @@ type Gone struct {
 	Call   uint64 // that read it, and is ended by this; 0 is none
 }
 
+// Error returns which pack it is.
+func (g *Gone) Error() string { return fmt.Sprintf("pack %d is gone", g.Pack) }
+
 // Exclusion means that an executor gets no work for a while, or, without a
 // reason, that the exclusion has ended.
 type Exclusion struct {

@@ -169,12 +169,22 @@ func (j *Job) Ledger(packID int) *Restored {
 	return r
 }
 
-// Placement returns the executors that work over a pack may be given to, and the owner of each of its splits; empty
-// where it has none.
-func (j *Job) Placement(packID int) (members []scheduler.Member, owners []plan.ExecutorID) {
-	s := j.packs[packID].sched
-	for i := range j.packs[packID].info.Rows {
-		owners = append(owners, s.Owner(plan.SplitID(i)))
+// Placement is where work over a pack may go on that is no step.
+type Placement struct {
+	Members []scheduler.Member // executors that it may be given to
+	Owners  []plan.ExecutorID  // of each split; empty where there is none
+	Gone    *Gone              // the pack has to be made again first
+}
+
+// Placement returns where work over a pack may go on now.
+func (j *Job) Placement(packID int) (at Placement) {
+	p := j.packs[packID]
+	if p.info.Sourceless && p.sched.Gone() {
+		at.Gone = &Gone{Pack: p.id, Making: p.makings}
 	}
-	return s.Members(), owners
+	for i := range p.info.Rows {
+		at.Owners = append(at.Owners, p.sched.Owner(plan.SplitID(i)))
+	}
+	at.Members = p.sched.Members()
+	return at
 }

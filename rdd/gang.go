@@ -55,7 +55,9 @@ func (pk Packed[T]) Gather(ctx context.Context, s *Session, work int, before err
 	if _, err := pk.Meta(ctx, s); err != nil {
 		return nil, err
 	}
-	return s.cluster.(ganging).Gather(ctx, work, pk.id, before)
+	return whilePacked(ctx, s, pk.id, func() (Gang, error) {
+		return s.cluster.(ganging).Gather(ctx, work, pk.id, before)
+	})
 }
 
 // Elsewhere reports whether the executors are other processes, so that work over a pack's splits needs a gang.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/objects"
@@ -31,6 +33,8 @@ type graphFlags struct {
 	damping  float64
 	tol      float64
 	most     int
+	table    string // on a cluster, how the job's process writes the table
+	job      mllib.PageRankConfig
 }
 
 func (f *graphFlags) register(fs *pflag.FlagSet) {
@@ -43,6 +47,9 @@ func (f *graphFlags) register(fs *pflag.FlagSet) {
 		"file for the table of nodes, Parquet where it ends in .parquet and else CSV; - is stdout")
 	fs.BoolVar(&f.overwrite, "overwrite", false, "replace the file if it exists")
 	f.placedFlags.register(fs)
+	f.registerCheckpoints(fs)
+	fs.StringVar(&f.table, "table", "", "for the job's process on a cluster: how it writes the table")
+	_ = fs.MarkHidden("table") // it is there
 }
 
 // ready reads and checks the flags that all jobs on graphs have.
@@ -91,8 +98,12 @@ type graphResult struct {
 	Out          string   `json:"out"`
 }
 
-func runPageRankCommand() *cobra.Command {
-	f := &graphFlags{}
+// ranking is the job of PageRank.
+type ranking struct{ graphFlags }
+
+func (f *ranking) name() string { return "pagerank" }
+
+func (f *ranking) command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pagerank --data URI…",
 		Short: "Rank the nodes of a graph by PageRank",
@@ -105,7 +116,7 @@ that no round would change.`,
 		Example: "  volley run pagerank --data edges.txt --damping 0.85 --tol 1e-10 --out ranks.parquet\n" +
 			"  volley run pagerank --data edges.txt --personalize 17,42 --out ranks.csv",
 		Args: exactArgs(0, "no arguments beside flags"),
-		RunE: func(c *cobra.Command, _ []string) error { return f.runPageRank(c) },
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	fs := c.Flags()
 	f.register(fs)
@@ -114,27 +125,31 @@ that no round would change.`,
 	fs.Float64Var(&f.tol, "tol", 1e-10, "stop when a round changes all ranks together by at most this; 0 never")
 	fs.IntVar(&f.most, "max-iterations", 500, "most rounds")
 	fs.Int64SliceVar(&f.personal, "personalize", nil, "nodes at which walks begin, as 17,42 (default: all)")
-	f.registerCheckpoints(fs)
 	fs.BoolVar(&f.converge, "must-converge", false, "exit with 3 where the result has not converged; it is saved and "+
 		"printed all the same")
 	return c
 }
 
-func (f *graphFlags) runPageRank(c *cobra.Command) error {
+// ready reads and checks the flags.
+func (f *ranking) ready(c *cobra.Command) (cfg volley.Config, err error) {
+	if cfg, err = f.graphFlags.ready(c); err != nil {
+		return cfg, err
+	}
+	f.job = mllib.PageRankConfig{Edges: f.edges, Damping: f.damping, Tol: f.tol, MaxIterations: f.most,
+		Personal: f.personal}
+	if f.job.Model, err = f.bounded.model(c); err != nil {
+		return cfg, err
+	}
+	return cfg, f.job.Check()
+}
+
+func (f *ranking) run(c *cobra.Command) error {
 	cfg, err := f.ready(c)
 	if err != nil {
 		return err
 	}
-	job := mllib.PageRankConfig{Edges: f.edges, Damping: f.damping, Tol: f.tol, MaxIterations: f.most,
-		Personal: f.personal}
-	if job.Model, err = f.bounded.model(c); err != nil {
-		return err
-	}
-	if err := job.Check(); err != nil {
-		return err
-	}
-	t, err := f.run(c, cfg, func(ctx context.Context, cfg volley.Config) (t *graphTable, o *volley.Outcome, err error) {
-		o, err = volley.Run(ctx, cfg, "pagerank", job, mllib.BuildPageRank,
+	return f.graphFlags.run(c, cfg, func(ctx context.Context, cfg volley.Config) (t *graphTable, o *volley.Outcome, err error) {
+		o, err = volley.Run(ctx, cfg, "pagerank", f.job, mllib.BuildPageRank,
 			func(ctx context.Context, s *rdd.Session, job mllib.PageRankConfig, p *mllib.PageRankPlan) (string, error) {
 				r, err := mllib.RankNodes(ctx, s, job, p)
 				if err != nil {
@@ -145,24 +160,22 @@ func (f *graphFlags) runPageRank(c *cobra.Command) error {
 			})
 		return t, o, err
 	})
-	if err == nil && f.converge && !*t.Converged {
-		return errNotConverged
-	}
-	return err
 }
 
 // rankTable returns what PageRank has come to.
 func rankTable(r *mllib.Ranks, job *mllib.PageRankConfig) *graphTable {
 	return &graphTable{names: []string{"node", "rank"}, columns: []any{r.Nodes, r.Ranks},
-		text: fmt.Sprintf("%d nodes and %d edges after %d rounds; the last changed all by %.3g, which are within %.3g",
-			len(r.Nodes), r.Edges, r.Iterations, r.Change, r.Bound),
 		graphResult: graphResult{Job: "pagerank", Sync: job.Model.String(), Nodes: len(r.Nodes), Edges: r.Edges,
 			Duplicates: r.Lines - r.Edges, Dangling: &r.Dangling, Iterations: r.Iterations, StoppedBy: r.StoppedBy,
 			Change: &r.Change, Bound: &r.Bound, Converged: &r.Converged, Waited: r.Waited}}
 }
 
-func runComponentsCommand() *cobra.Command {
-	f := &graphFlags{}
+// connecting is the job of connected components.
+type connecting struct{ graphFlags }
+
+func (f *connecting) name() string { return "components" }
+
+func (f *connecting) command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "components --data URI…",
 		Short: "Find the connected components of a graph",
@@ -170,18 +183,21 @@ func runComponentsCommand() *cobra.Command {
 component is known by its least node.`,
 		Example: "  volley run components --data edges.txt --out components.parquet",
 		Args:    exactArgs(0, "no arguments beside flags"),
-		RunE:    func(c *cobra.Command, _ []string) error { return f.runComponents(c) },
+		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	f.register(c.Flags())
+	for _, name := range []string{"checkpoint-dir", "checkpoint-every", "resume"} {
+		_ = c.Flags().MarkHidden(name) // it begins again: these are for the cluster's driver, which passes them to all
+	}
 	return c
 }
 
-func (f *graphFlags) runComponents(c *cobra.Command) error {
+func (f *connecting) run(c *cobra.Command) error {
 	cfg, err := f.ready(c)
 	if err != nil {
 		return err
 	}
-	_, err = f.run(c, cfg, func(ctx context.Context, cfg volley.Config) (t *graphTable, o *volley.Outcome, err error) {
+	return f.graphFlags.run(c, cfg, func(ctx context.Context, cfg volley.Config) (t *graphTable, o *volley.Outcome, err error) {
 		o, err = volley.Run(ctx, cfg, "components", f.edges, mllib.BuildComponents,
 			func(ctx context.Context, s *rdd.Session, e mllib.Edges, p *mllib.ComponentsPlan) (string, error) {
 				r, err := mllib.FindComponents(ctx, s, e, p)
@@ -192,13 +208,11 @@ func (f *graphFlags) runComponents(c *cobra.Command) error {
 			})
 		return t, o, err
 	})
-	return err
 }
 
 // componentTable returns what components has come to.
 func componentTable(r *mllib.Components) *graphTable {
 	return &graphTable{names: []string{"node", "component"}, columns: []any{r.Nodes, r.Component},
-		text: fmt.Sprintf("%d components of %d nodes; the largest has %d", r.Count, len(r.Nodes), r.Largest),
 		graphResult: graphResult{Job: "components", Nodes: len(r.Nodes), Edges: r.Edges,
 			Duplicates: r.Lines - r.Edges, Components: r.Count, Largest: r.Largest}}
 }
@@ -206,14 +220,13 @@ func componentTable(r *mllib.Components) *graphTable {
 // graphTable is what a job on a graph has come to: the table of its nodes, and a line about it.
 type graphTable struct {
 	graphResult
-	text    string
 	names   []string
 	columns []any
 }
 
 // run runs a job on a graph, writes its table and says what it has come to.
 func (f *graphFlags) run(c *cobra.Command, cfg volley.Config, do func(context.Context, volley.Config) (*graphTable,
-	*volley.Outcome, error)) (*graphTable, error) {
+	*volley.Outcome, error)) error {
 	began := time.Now()
 	var t *graphTable
 	out, err := f.runs(c, cfg, func(ctx context.Context, cfg volley.Config) (out *volley.Outcome, err error) {
@@ -221,19 +234,81 @@ func (f *graphFlags) run(c *cobra.Command, cfg volley.Config, do func(context.Co
 		return out, err
 	})
 	if err == nil && f.out != "" {
-		err = toFile(f.out, func(w io.Writer) error { return writeTable(w, f.out, t.names, t.columns) })
+		err = f.write(t)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t.Seconds, t.LoadSeconds, t.Executors, t.Out = time.Since(began).Seconds(), out.Load.Seconds(), out.Executors, f.out
 	t.TrainSeconds = math.Max(0, t.Seconds-t.LoadSeconds)
-	if f.json {
-		return t, printJSON(t.graphResult)
+	return f.show(&t.graphResult)
+}
+
+// write writes the table of nodes: on a cluster into the directory of the job, from where its submitter gets it.
+func (f *graphFlags) write(t *graphTable) error {
+	if wire.ThisProcess().Role == "" {
+		return toFile(f.out, func(w io.Writer) error { return writeTable(w, f.out, t.names, t.columns) })
 	}
-	_, err = fmt.Fprintf(os.Stderr, "%s: %s; %.3g s, of which loading %.3g s\n", t.Job, t.text, t.Seconds,
-		t.LoadSeconds)
-	return t, err
+	if f.table == "" {
+		return nil
+	}
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return fault.New(fault.NoResources, "write", f.out, err)
+	}
+	name := filepath.Join(f.out, "nodes."+f.table)
+	return toFile(name, func(w io.Writer) error { return writeTable(w, name, t.names, t.columns) })
+}
+
+// wants returns how the job's process on a cluster is to write its table, for the submitter.
+func (f *graphFlags) wants() []string {
+	switch {
+	case f.out == "":
+		return nil
+	case strings.HasSuffix(f.out, ".parquet"):
+		return []string{"--table=parquet"}
+	}
+	return []string{"--table=csv"}
+}
+
+// shows writes and prints what a job on a cluster has come to.
+func (f *graphFlags) shows(result []byte, files map[string][]byte) error {
+	r := &graphResult{}
+	if err := json.Unmarshal(result, r); err != nil {
+		return err
+	}
+	if r.Out = f.out; f.out != "" {
+		for _, name := range []string{"out/nodes.csv", "out/nodes.parquet"} {
+			if raw, there := files[name]; there {
+				if err := toFile(f.out, func(w io.Writer) error { _, err := w.Write(raw); return err }); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return f.show(r)
+}
+
+// show prints a result, and says if it has not converged as --must-converge wants; on a cluster the submitter does.
+func (f *graphFlags) show(r *graphResult) (err error) {
+	if f.json {
+		err = printJSON(r)
+	} else {
+		_, err = fmt.Fprintf(os.Stderr, "%s: %s; %.3g s, of which loading %.3g s\n", r.Job, r.text(), r.Seconds,
+			r.LoadSeconds)
+	}
+	if err == nil && f.converge && r.Converged != nil && !*r.Converged && wire.ThisProcess().Role == "" {
+		return errNotConverged
+	}
+	return err
+}
+
+// text is a line about what a job has come to.
+func (r *graphResult) text() string {
+	if r.Job == "components" {
+		return fmt.Sprintf("%d components of %d nodes; the largest has %d", r.Components, r.Nodes, r.Largest)
+	}
+	return fmt.Sprintf("%d nodes and %d edges after %d rounds; the last changed all by %.3g, which are within %.3g",
+		r.Nodes, r.Edges, r.Iterations, *r.Change, *r.Bound)
 }
 
 // writeTable writes columns of numbers, as Parquet or CSV.

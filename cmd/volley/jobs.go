@@ -113,10 +113,10 @@ func submitJobCommand(j job) *cobra.Command {
 			if _, err := f.ready(c, j); err != nil {
 				return err
 			}
-			if err := s.validate(c, f); err != nil {
+			if err := s.validate(c, f.asked()); err != nil {
 				return err
 			}
-			info, err := submit(c, a.name, jobArgs(c), s, f)
+			info, err := submit(c, a.name, jobArgs(c), s, f.asked(), f.asked().brings(c.Context()))
 			if err != nil || info == nil {
 				return err
 			}

@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
 )
@@ -24,8 +27,12 @@ type ldaFlags struct {
 	job        mllib.LDAConfig
 }
 
-func runLDACommand() *cobra.Command {
-	f := &ldaFlags{}
+func (f *ldaFlags) name() string { return "lda" }
+
+// keepsModel marks a job whose --out is a model.
+func (f *ldaFlags) keepsModel() {}
+
+func (f *ldaFlags) command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lda --data URI…",
 		Short: "Find topics in documents",
@@ -109,8 +116,10 @@ func (f *ldaFlags) ready(c *cobra.Command) (cfg volley.Config, err error) {
 	f.job.Data, f.job.Splits, f.job.Seed = absolute(f.data), f.splits, f.seed
 	// Checkpoints are counted in the job's reports, of which each tenth iteration has one.
 	cfg.CheckpointEach = (f.every + 9) / 10
-	if err = mllib.CheckDocuments(c.Context(), f.test, len(f.job.Words)); err != nil { // before anything is trained
-		return cfg, err
+	if wire.ThisProcess().Role != wire.RunnerRole { // before anything is trained
+		if err = mllib.CheckDocuments(c.Context(), f.test, len(f.job.Words)); err != nil {
+			return cfg, err
+		}
 	}
 	return cfg, f.job.Check()
 }
@@ -147,7 +156,23 @@ func (f *ldaFlags) run(c *cobra.Command) error {
 	if f.json {
 		return printJSON(r)
 	}
-	return r.show(t.Model)
+	return r.show(t.Model.Describe())
+}
+
+// shows prints what a job on a cluster has come to.
+func (f *ldaFlags) shows(result []byte, _ map[string][]byte) error {
+	r := &ldaResult{}
+	if err := json.Unmarshal(result, r); err != nil {
+		return err
+	}
+	if r.Model = f.out; f.json {
+		return printJSON(r)
+	}
+	var topics strings.Builder
+	for k, words := range r.Top {
+		fmt.Fprintf(&topics, "topic %d: %s\n", k, strings.Join(words, " "))
+	}
+	return r.show(topics.String())
 }
 
 // finish evaluates and saves a model.
@@ -186,13 +211,13 @@ func mean(x []float64) (sum float64) {
 }
 
 // show prints the result for people.
-func (r *ldaResult) show(m *mllib.TopicModel) error {
+func (r *ldaResult) show(topics string) error {
 	fmt.Fprintf(os.Stderr, "lda: %d documents, %d iterations, %.4f nats a token, coherence %.3f", r.Documents,
 		r.Iterations, r.Objective, r.Metrics["coherence"])
 	if p, ok := r.Metrics["perplexity"]; ok {
 		fmt.Fprintf(os.Stderr, ", perplexity %.1f", p)
 	}
 	fmt.Fprintf(os.Stderr, "; %.3g s, of which loading %.3g s\n", r.Seconds, r.LoadSeconds)
-	_, err := fmt.Print(m.Describe())
+	_, err := fmt.Print(topics)
 	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/input"
@@ -28,8 +30,12 @@ type mfFlags struct {
 	job        mllib.SGDConfig
 }
 
-func runMFCommand() *cobra.Command {
-	f := &mfFlags{}
+func (f *mfFlags) name() string { return "mf" }
+
+// keepsModel marks a job whose --out is a model.
+func (f *mfFlags) keepsModel() {}
+
+func (f *mfFlags) command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mf --data URI…",
 		Short: "Factor ratings by stochastic gradient descent",
@@ -154,16 +160,32 @@ func (f *mfFlags) run(c *cobra.Command) error {
 	if err := f.finish(c, t.Model, r); err != nil {
 		return err
 	}
-	if r.Seconds = time.Since(began).Seconds(); f.json {
+	r.Seconds = time.Since(began).Seconds()
+	return f.show(r)
+}
+
+// show prints a result, and says if it has not converged as --must-converge wants; on a cluster the submitter does.
+func (f *mfFlags) show(r *mfResult) (err error) {
+	if f.json {
 		err = printJSON(r)
 	} else {
 		_, err = fmt.Fprintf(os.Stderr, "mf: %d passes, error %.4f in training, %v; %.3g s, of which loading %.3g s\n",
 			r.Iterations, r.Objective, r.Metrics, r.Seconds, r.LoadSeconds)
 	}
-	if err == nil && f.converge && !r.Converged {
+	if err == nil && f.converge && !r.Converged && wire.ThisProcess().Role == "" {
 		return errNotConverged
 	}
 	return err
+}
+
+// shows prints what a job on a cluster has come to.
+func (f *mfFlags) shows(result []byte, _ map[string][]byte) error {
+	r := &mfResult{}
+	if err := json.Unmarshal(result, r); err != nil {
+		return err
+	}
+	r.Model = f.out
+	return f.show(r)
 }
 
 // finish evaluates and saves a model; one that cannot be evaluated is saved all the same.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -73,4 +75,60 @@ func (f *placedFlags) runs(c *cobra.Command, cfg volley.Config, do func(context.
 		return nil, errInterrupted
 	}
 	return out, err
+}
+
+// placedJob is a job without steps, with its flags.
+type placedJob interface {
+	name() string
+	command() *cobra.Command
+	asked() asked
+	ready(c *cobra.Command) (volley.Config, error)
+	// wants returns the flags that the job's process on a cluster gets beside its own.
+	wants() []string
+	// shows prints what a job on a cluster has come to, and writes what is not a model.
+	shows(result []byte, files map[string][]byte) error
+}
+
+// placedJobs returns the jobs without steps, with fresh flags.
+func placedJobs() []placedJob { return []placedJob{&mfFlags{}, &ldaFlags{}, &ranking{}, &connecting{}} }
+
+func (f *placedFlags) asked() asked { return asked{f.out, f.engine.EventLog(), f.overwrite, f.json} }
+
+func (f *placedFlags) wants() []string { return nil }
+
+// submitPlacedCommand submits a job without steps.
+func submitPlacedCommand(j placedJob) *cobra.Command {
+	s, c := &submitFlags{}, j.command()
+	c.Short += " on a cluster"
+	c.Long = "Submits the job that volley run " + j.name() + " describes; see there for the flags."
+	c.Example = strings.ReplaceAll(c.Example, "volley run", "volley submit")
+	c.RunE = func(c *cobra.Command, _ []string) error { return submitPlaced(c, j, s) }
+	s.register(c.Flags())
+	return c
+}
+
+func submitPlaced(c *cobra.Command, j placedJob, s *submitFlags) error {
+	if _, err := j.ready(c); err != nil {
+		return err
+	}
+	a := j.asked()
+	_, model := j.(interface{ keepsModel() })
+	if err := s.validate(c, a); err != nil {
+		return err
+	}
+	var files map[string][]byte
+	bring := a.brings(c.Context())
+	if !model {
+		bring = func(w *watcher) (err error) {
+			if a.out != "" {
+				files, err = w.files(c.Context())
+			}
+			return errors.Join(err, w.bring(c.Context(), "", false, a.eventLog))
+		}
+	}
+	info, err := submit(c, j.name(), append(jobArgs(c), j.wants()...), s, a, bring)
+	if err != nil || info == nil {
+		return err
+	}
+	return j.shows([]byte(info.Result), files)
 }

@@ -218,11 +218,11 @@ func submitPredictCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := s.validate(c, &f.trainFlags); err != nil {
+			if err := s.validate(c, f.asked()); err != nil {
 				return err
 			}
 			jobs := append(jobArgs(c), fmt.Sprintf("--replace=%v", f.overwrite), job.Model)
-			info, err := submit(c, "predict", jobs, s, &f.trainFlags)
+			info, err := submit(c, "predict", jobs, s, f.asked(), f.asked().brings(c.Context()))
 			if err != nil || info == nil {
 				return err
 			}

@@ -131,7 +131,7 @@ func programName(target string) string {
 
 // validateProgram checks the flags before anything is built.
 func (p *programFlags) validateProgram(c *cobra.Command) error {
-	if err := p.submitFlags.validate(c, &trainFlags{}); err != nil {
+	if err := p.submitFlags.validate(c, asked{}); err != nil {
 		return err
 	}
 	if p.detach && p.engine.EventLog() != "" {

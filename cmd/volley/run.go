@@ -53,9 +53,13 @@ real protocol over in-memory pipes, and runs a bundled job on them.`,
 	for _, name := range jobNames() {
 		run.AddCommand(runJobCommand(newJob(name)))
 	}
-	run.AddCommand(runMFCommand(), runLDACommand(), runPageRankCommand(), runComponentsCommand(), runPredictCommand())
-	names := func() []string { return append(jobNames(), "mf", "lda", "pagerank", "components") }
-	return oneOfThem(run, names, "bundled job")
+	names := jobNames()
+	for _, j := range placedJobs() {
+		run.AddCommand(j.command())
+		names = append(names, j.name())
+	}
+	run.AddCommand(runPredictCommand())
+	return oneOfThem(run, func() []string { return names }, "bundled job")
 }
 
 // register declares the flags with their defaults.

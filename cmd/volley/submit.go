@@ -57,6 +57,9 @@ job running or to cancel it; without a terminal the job goes on.`,
 	for _, name := range jobNames() {
 		c.AddCommand(submitJobCommand(newJob(name)))
 	}
+	for _, j := range placedJobs() {
+		c.AddCommand(submitPlacedCommand(j))
+	}
 	c.AddCommand(submitPredictCommand())
 	return c
 }
@@ -111,8 +114,16 @@ func (s *submitFlags) known(c *cobra.Command, client wire.ClusterClient, addr st
 var embeddedOnly = []string{"executors", "slots", "memory", "disk", "pace", "pace-rate", "clock", "data-dir",
 	"checkpoint-dir", "checkpoint-every", "resume"}
 
+// asked is what the submitter of a job wants of it here.
+type asked struct {
+	out, eventLog   string
+	overwrite, json bool
+}
+
+func (f *trainFlags) asked() asked { return asked{f.out, f.engine.EventLog(), f.overwrite, f.json} }
+
 // validate checks the flags that concern the cluster before a job is submitted.
-func (s *submitFlags) validate(c *cobra.Command, f *trainFlags) error {
+func (s *submitFlags) validate(c *cobra.Command, a asked) error {
 	for _, name := range embeddedOnly {
 		if c.Flags().Changed(name) {
 			return usage(c, name, "it means nothing on a cluster: executors have their own, and jobs keep their own "+
@@ -128,11 +139,11 @@ func (s *submitFlags) validate(c *cobra.Command, f *trainFlags) error {
 	if s.limit < 0 {
 		return usage(c, "timeout", "%v is negative", s.limit)
 	}
-	if s.detach && (f.out != "" || f.engine.EventLog() != "") {
+	if s.detach && (a.out != "" || a.eventLog != "") {
 		return usage(c, "detach", "a detached job cannot download --out and --event-log: ask for them later with "+
 			"volley job ID --out DIR")
 	}
-	for flag, path := range map[string]string{"out": f.out, "event-log": f.engine.EventLog()} {
+	for flag, path := range map[string]string{"out": a.out, "event-log": a.eventLog} {
 		if path == "" || flag == "out" && objects.Is(path) {
 			continue
 		}
@@ -168,7 +179,7 @@ func jobArgs(c *cobra.Command) []string {
 		if f.Name == "output" {
 			value = absolute([]string{value})[0]
 		}
-		if isFile := f.Name == "init" || f.Name == "centers"; isFile {
+		if isFile := f.Name == "init" || f.Name == "centers" || f.Name == "vocab"; isFile {
 			if _, err := os.Stat(value); err == nil {
 				value = absolute([]string{value})[0]
 			}
@@ -178,8 +189,10 @@ func jobArgs(c *cobra.Command) []string {
 	return args
 }
 
-// submit hands a job to the driver and returns what has become of it; nil where its submitter does not wait for it.
-func submit(c *cobra.Command, job string, args []string, s *submitFlags, f *trainFlags) (*wire.JobInfo, error) {
+// submit hands a job to the driver and returns what has become of it, once bring has what it has made; nil where its
+// submitter does not wait for it.
+func submit(c *cobra.Command, job string, args []string, s *submitFlags, a asked, bring func(*watcher) error) (
+	*wire.JobInfo, error) {
 	to, err := findDriver(s.driver)
 	if err != nil {
 		return nil, err
@@ -199,7 +212,7 @@ func submit(c *cobra.Command, job string, args []string, s *submitFlags, f *trai
 	if err != nil {
 		return nil, wire.CallError("submit to", to.addr, err)
 	}
-	if s.detach && f.json {
+	if s.detach && a.json {
 		return nil, printJSON(map[string]string{"id": reply.Id})
 	}
 	if s.detach {
@@ -217,7 +230,7 @@ func submit(c *cobra.Command, job string, args []string, s *submitFlags, f *trai
 	if err := outcomeOf(info); err != nil {
 		return nil, err
 	}
-	return info, w.bring(c.Context(), f.out, f.overwrite, f.engine.EventLog())
+	return info, bring(w)
 }
 
 // leaveOrCancel asks what to do with a job whose submitter was interrupted.
@@ -320,25 +333,19 @@ func (w *watcher) once(ctx context.Context, follow bool) (*wire.JobInfo, error) 
 	}
 }
 
+// brings returns what downloads what a submitter has asked for.
+func (a asked) brings(ctx context.Context) func(*watcher) error {
+	return func(w *watcher) error { return w.bring(ctx, a.out, a.overwrite, a.eventLog) }
+}
+
 // bring downloads the job's model and event log to where the submitter asked for them.
 func (w *watcher) bring(ctx context.Context, out string, overwrite bool, eventLog string) error {
 	if out == "" && eventLog == "" {
 		return nil
 	}
-	stream, err := w.client.Download(ctx, &wire.DownloadRequest{Id: w.id})
+	files, err := w.files(ctx)
 	if err != nil {
-		return wire.CallError("download from", w.addr, err)
-	}
-	files := map[string][]byte{}
-	for {
-		part, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return wire.CallError("download from", w.addr, err)
-		}
-		files[part.Path] = append(files[part.Path], part.Data...)
+		return err
 	}
 	if eventLog != "" {
 		if err := os.WriteFile(eventLog, files["events.jsonl"], 0o644); err != nil {
@@ -349,6 +356,25 @@ func (w *watcher) bring(ctx context.Context, out string, overwrite bool, eventLo
 		return nil
 	}
 	return placeModel(out, overwrite, files)
+}
+
+// files downloads what the job has made.
+func (w *watcher) files(ctx context.Context) (map[string][]byte, error) {
+	stream, err := w.client.Download(ctx, &wire.DownloadRequest{Id: w.id})
+	if err != nil {
+		return nil, wire.CallError("download from", w.addr, err)
+	}
+	files := map[string][]byte{}
+	for {
+		part, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+		if err != nil {
+			return nil, wire.CallError("download from", w.addr, err)
+		}
+		files[part.Path] = append(files[part.Path], part.Data...)
+	}
 }
 
 // placeModel writes a model's directory atomically.

@@ -2,11 +2,13 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/rdd"
@@ -48,6 +50,9 @@ func (j *Job) Gather(ctx context.Context, work, packNode int, before error) (rdd
 	}
 	number, meta, _ := j.packs.opened(packNode)
 	g, begin, err := j.remote.muster(ctx, number, work, packNode)
+	if gone := (*driver.Gone)(nil); errors.As(err, &gone) {
+		return nil, j.packs.lost(driver.Command{PackGone: gone})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +94,11 @@ func (r *remote) muster(ctx context.Context, pack, work, packNode int) (*gang, *
 	look := time.NewTicker(musterLook)
 	defer look.Stop()
 	for {
-		if g, begin := r.tryMuster(pack, work, packNode); g != nil {
+		at := r.Placement(pack)
+		if at.Gone != nil {
+			return nil, nil, at.Gone
+		}
+		if g, begin := r.tryMuster(at, work, packNode); g != nil {
 			return g, begin, nil
 		}
 		select {
@@ -101,19 +110,18 @@ func (r *remote) muster(ctx context.Context, pack, work, packNode int) (*gang, *
 }
 
 // tryMuster returns nil where not all who own splits are there.
-func (r *remote) tryMuster(pack, work, packNode int) (*gang, *wire.GangBegin) {
-	members, owners := r.Placement(pack)
+func (r *remote) tryMuster(at driver.Placement, work, packNode int) (*gang, *wire.GangBegin) {
 	g := &gang{r: r, in: wire.NewQueue[*wire.Gang](), whole: make(chan struct{})}
 	begin := &wire.GangBegin{Work: uint32(work), Pack: uint32(packNode)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, m := range members {
+	for _, m := range at.Members {
 		if c := r.peers[string(m.ID)]; c != nil {
 			g.members, g.slots, g.conns = append(g.members, c.peer), append(g.slots, m.Slots), append(g.conns, c)
 			begin.Executors, begin.Addresses = append(begin.Executors, c.peer), append(begin.Addresses, r.blocks[c.peer])
 		}
 	}
-	for _, o := range owners {
+	for _, o := range at.Owners {
 		home := slices.Index(g.members, string(o))
 		if home < 0 {
 			return nil, nil
