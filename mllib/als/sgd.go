@@ -97,21 +97,31 @@ type rated struct {
 
 // blocks returns a worker's ratings by block of items, mixed: as many blocks as there are workers, so that in a clock
 // no two workers have the same items (Gemulla et al. 2011).
-func blocks(c *tables.Clock[descent, rdd.Point, ownUsers]) [][]rated {
-	out := make([][]rated, c.Workers())
+func blocks(c *tables.Clock[descent, rdd.Point, ownUsers]) []block {
+	out := make([]block, c.Workers())
 	user := int32(0)
 	for row := range c.Rows() {
 		for i, item := range row.Indices {
-			b := int(item) % c.Workers()
-			out[b] = append(out[b], rated{user, item, row.Values[i]})
+			b := &out[int(item)%c.Workers()]
+			b.ratings = append(b.ratings, rated{user, item, row.Values[i]})
+			b.items = append(b.items, int(item))
 		}
 		user++
 	}
 	rng := rand.New(rand.NewPCG(c.Param.Seed, uint64(c.Worker())))
-	for _, b := range out {
-		rng.Shuffle(len(b), func(i, j int) { b[i], b[j] = b[j], b[i] })
+	for i := range out {
+		b := &out[i]
+		rng.Shuffle(len(b.ratings), func(i, j int) { b.ratings[i], b.ratings[j] = b.ratings[j], b.ratings[i] })
+		slices.Sort(b.items)
+		b.items = slices.Compact(b.items)
 	}
 	return out
+}
+
+// block is a worker's ratings of a block of items, and these.
+type block struct {
+	ratings []rated
+	items   []int
 }
 
 // begin draws the first vectors of a worker's users; those of items are zeros.
@@ -131,10 +141,12 @@ func (p *SGDPlan) clock(c *tables.Clock[descent, rdd.Point, ownUsers]) error {
 	if c.Number() == 0 {
 		begin(c)
 	}
-	all := c.Notes(func() any { return blocks(c) }).([][]rated)
+	all := c.Notes(func() any { return blocks(c) }).([]block)
+	now, items := all[(c.Worker()+c.Number())%c.Workers()], p.items.In(c)
+	items.Prefetch(now.items...) // those of the last clock were others
 	pass := c.Number() / c.Workers()
 	rate := c.Param.Rate * math.Pow(c.Param.Decay, float64(pass))
-	squares := c.Param.descend(c.State.At, all[(c.Worker()+c.Number())%c.Workers()], p.items.In(c), rate)
+	squares := c.Param.descend(c.State.At, now.ratings, items, rate)
 	p.passes.In(c).Inc(pass, 0, squares)
 	return nil
 }
