@@ -157,6 +157,16 @@ type LogCommit struct {
 	Params    plan.Digest        `json:"params"` // as of a step
 }
 
+// LogIteration is a turn of a loop that made no step: its work was actions, or workers on parameter tables.
+type LogIteration struct {
+	Event     string             `json:"event"` // "iteration"
+	Loop      int                `json:"loop"`  // of the program, counted from 1
+	Iteration int                `json:"iteration"`
+	TookNs    int64              `json:"took_ns"` // by the loop so far, in all processes that ran it
+	Values    map[string]float64 `json:"values,omitempty"`
+	Params    plan.Digest        `json:"params"` // as of a step
+}
+
 // LogResume marks that the job continued from a checkpoint. Its ledger is that
 // of the step.
 type LogResume struct {

@@ -31,6 +31,7 @@ type Line struct {
 	Evaluation *driver.LogEvaluation
 	Resume     *driver.LogResume
 	Pack       *driver.LogPack
+	Iteration  *driver.LogIteration
 }
 
 // maxLogLine bounds a line of the log.
@@ -106,6 +107,9 @@ func (l *Log) take(number int, raw []byte, digest string) error {
 	case "evaluation":
 		line.Evaluation = &driver.LogEvaluation{}
 		into = line.Evaluation
+	case "iteration":
+		line.Iteration = &driver.LogIteration{}
+		into = line.Iteration
 	case "pack":
 		line.Pack = &driver.LogPack{}
 		into = line.Pack
@@ -129,7 +133,8 @@ func (l *Log) take(number int, raw []byte, digest string) error {
 	if (l.Header == nil || kind.Event == "header") && number != 1 || number == 1 && kind.Event != "header" {
 		return l.bad(number, "a log begins with one header")
 	}
-	if line.Step != nil || line.Evaluation != nil || line.Resume != nil || line.Pack != nil {
+	if line.Step != nil || line.Evaluation != nil || line.Resume != nil || line.Pack != nil ||
+		line.Iteration != nil {
 		l.Lines = append(l.Lines, line)
 	}
 	return nil

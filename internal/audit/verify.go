@@ -102,14 +102,15 @@ type verifier struct {
 	packs       []*ledger
 	steps       int
 	evaluations int
-	options     driver.LogOptions  // that the lines in hand were written under
-	next        *driver.LogOptions // of the last resume line, until its process has begun
-	resumes     []int              // packs of the resume lines since the last step or pass
-	retelling   *driver.Retelling  // nil where there are no events
-	leftOut     bool               // reports were more than a log keeps
-	ended       plan.Time          // when the step before did, and so much later as passes since then took
-	update      int64              // what its line says of the time until its parameters were settled
-	*ledger                        // of the line in hand
+	options     driver.LogOptions   // that the lines in hand were written under
+	next        *driver.LogOptions  // of the last resume line, until its process has begun
+	resumes     []int               // packs of the resume lines since the last step or pass
+	retelling   *driver.Retelling   // nil where there are no events
+	leftOut     bool                // reports were more than a log keeps
+	ended       plan.Time           // when the step before did, and so much later as passes since then took
+	turn        driver.LogIteration // the last that made no step
+	update      int64               // what its line says of the time until its parameters were settled
+	*ledger                         // of the line in hand
 }
 
 // ledger is the state of a pack by the log so far.
@@ -192,6 +193,8 @@ func (v *verifier) line(l *Line) {
 	switch {
 	case l.Pack != nil:
 		v.pack(l.Pack, l.Number)
+	case l.Iteration != nil:
+		v.iteration(l.Iteration, l.Number)
 	case l.Step != nil && !v.choose(l.Step.Pack, l.Number), l.Evaluation != nil &&
 		!v.choose(l.Evaluation.Pack, l.Number),
 		l.Resume != nil && !v.choose(l.Resume.Pack, l.Number):
@@ -202,6 +205,16 @@ func (v *verifier) line(l *Line) {
 	case l.Resume != nil:
 		v.resume(l.Resume, l.Number)
 	}
+}
+
+// iteration checks a turn of a loop that made no step: turns of a loop follow each other, and so do loops.
+func (v *verifier) iteration(it *driver.LogIteration, line int) {
+	before := v.turn
+	v.turn = *it
+	follows := it.Loop == before.Loop && it.Iteration == before.Iteration+1 && it.TookNs >= before.TookNs ||
+		it.Loop > before.Loop && it.Iteration >= 1
+	v.fact(follows, whole, it.Iteration, line, "iteration %d of loop %d comes after iteration %d of loop %d",
+		it.Iteration, it.Loop, before.Iteration, before.Loop)
 }
 
 func (v *verifier) resume(r *driver.LogResume, line int) {

@@ -296,6 +296,8 @@ func (j *Job) Commit(ctx context.Context, c rdd.Commit) error {
 	}
 	if j.record.commit(c, j.cluster.Now()-j.meter.ended) && j.remote != nil {
 		j.keeper.unsaid = append(j.keeper.unsaid, commitOf(j.meter.last, c.Digest))
+	} else if j.remote != nil && j.meter.last == nil {
+		j.keeper.unsaid = append(j.keeper.unsaid, &wire.Commit{Step: j.keeper.iterations(c), Params: c.Digest[:]})
 	}
 	j.record.flush()
 	if err := j.record.log.Err(); err != nil {

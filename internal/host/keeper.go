@@ -66,6 +66,15 @@ func (k *keeper) loop(number int) (m rdd.LoopMark) {
 	return m
 }
 
+// iterations returns how many turns all loops have done, one that is committed included: what counts as steps where
+// there are none.
+func (k *keeper) iterations(c rdd.Commit) (n uint64) {
+	for _, l := range k.loops[:min(len(k.loops), c.Loop-1)] {
+		n += uint64(l.Iteration)
+	}
+	return n + uint64(c.Iteration)
+}
+
 // ended reports whether the program had ended the last loop that the checkpoint knows.
 func (k *keeper) ended() bool {
 	n := len(k.resumed.Loops)
