@@ -81,6 +81,7 @@ fuzz:
 	@for f in input:FuzzLIBSVM input:FuzzPointsOfCSV input:FuzzArrow input:FuzzParquet input/csv:FuzzCSV pack:FuzzMappedSplit shuffle:FuzzBlocks; do \
 		$(GO) test ./storage/$${f%:*} -run '^$$' -fuzz "^$${f#*:}$$" -fuzztime 30s || exit 1; done
 	$(GO) test ./driver -run '^$$' -fuzz '^FuzzRetelling$$' -fuzztime 30s
+	$(GO) test ./tables -run '^$$' -fuzz '^FuzzMessages$$' -fuzztime 30s
 
 generate:
 	$(GO) generate ./...

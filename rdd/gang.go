@@ -2,6 +2,7 @@ package rdd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -22,9 +23,14 @@ type Gang interface {
 	// Recv waits for the next message of a member. Its error is why the gang has ended: of kind fault.ExecutorLost
 	// where a member is gone, fault.FetchFailed where one does not reach another, or what the work has returned.
 	Recv() (member int, message []byte, err error)
+	// Grown reports whether there are executors that could take part, and do not yet.
+	Grown() bool
 	// Close ends the work of all members.
 	Close()
 }
+
+// ErrDrained says that a member leaves as it was asked to.
+var ErrDrained = errors.New("it is drained")
 
 // Leader is the job's process among the members of a gang.
 const Leader = -1
@@ -39,6 +45,8 @@ type Member struct {
 	Recv func() (from int, message []byte, err error)
 	// Pause waits while other jobs have the slots, and returns for how long.
 	Pause func() time.Duration
+	// Pacer returns the pacer of a slot; nil where it runs at its own pace.
+	Pacer func(slot int) Pacer
 	// Open opens a split of the pack: one that is held here, or is brought from where it is, or made again.
 	Open func(ctx context.Context, split int) (*pack.Split, error)
 }

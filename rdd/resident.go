@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"path/filepath"
+	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd/internal/row"
@@ -14,6 +15,15 @@ import (
 type Host struct {
 	Dir              string // of the pack
 	Executors, Slots int    // slots of each
+	Pacer            func(executor, slot int) Pacer
+}
+
+// Pacer slows a slot down to a pace that is emulated; nil where it runs at its own.
+type Pacer interface {
+	// Worked is called after rows have been processed, and returns when the slot may go on.
+	Worked(rows int64)
+	// Waited is called after the slot has waited: the pace does not count that time.
+	Waited(d time.Duration)
 }
 
 // hosting is a cluster that can have such work done within the job's own process.

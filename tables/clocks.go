@@ -101,10 +101,11 @@ type clocks[P, D, S any] struct {
 	every    int
 	workers  int
 	rows     *rdd.Resident[D] // where workers are in this process
-	at       progress         // of the last tick
-	run      *run             // nil where one is to begin
-	last     error            // why the run before has ended
-	losses   int              // since the last tick
+	gang     func(ctx context.Context, before error) (rdd.Gang, error)
+	at       progress       // of the last tick
+	run      *run           // nil where one is to begin
+	last     error          // why the run before has ended
+	losses   map[string]int // since the last tick, by executor
 	restarts int
 	busy     time.Duration // in earlier runs
 	waited   time.Duration
@@ -118,6 +119,9 @@ func (w Work[P, D, S]) open(ctx context.Context, s *rdd.Session, param P, n, eve
 			return nil, err
 		}
 		c.workers = len(meta.Splits)
+		c.gang = func(ctx context.Context, before error) (rdd.Gang, error) {
+			return w.data.Gather(ctx, s, w.node, before)
+		}
 		return c, nil
 	}
 	var err error
@@ -137,8 +141,25 @@ func (c *clocks[P, D, S]) close() {
 	}
 }
 
-// mostLosses is how often a run begins again without a tick between.
+// mostLosses is how often one executor may be lost without a tick between.
 const mostLosses = 4
+
+// lose counts the loss of an executor, and returns how often it was lost since the last tick. One that leaves as it was
+// asked to is none.
+func (c *clocks[P, D, S]) lose(err error) int {
+	if errors.Is(err, rdd.ErrDrained) {
+		return 0
+	}
+	who := ""
+	if f := (*fault.Error)(nil); errors.As(err, &f) {
+		who = f.Subject
+	}
+	if c.losses == nil {
+		c.losses = map[string]int{}
+	}
+	c.losses[who]++
+	return c.losses[who]
+}
 
 // take waits until all workers have finished a number of clocks. Where executors are lost, it begins again from the
 // last tick.
@@ -146,15 +167,16 @@ func (c *clocks[P, D, S]) take(ctx context.Context, clock int) (*moment, error) 
 	for {
 		m, err := c.tryTake(ctx, clock)
 		if err == nil {
-			c.losses = 0
+			c.losses = nil
 			return m, nil
 		}
-		if c.losses++; !lost(err) || ctx.Err() != nil {
+		if !lost(err) || ctx.Err() != nil {
 			return nil, err
 		}
-		if c.losses > mostLosses {
+		if n := c.lose(err); n >= mostLosses {
 			return nil, fault.New(fault.KindOf(err), "go on with", "the workers of tables", err).
-				WithHint(fmt.Sprintf("they were begun %d times since the last tick", mostLosses+1))
+				WithHint(fmt.Sprintf("this is the %dth loss of it since the last tick; "+
+					"volley logs JOB --task EXECUTOR shows what a process has printed", n))
 		}
 		if err := c.again(err); err != nil {
 			return nil, err
@@ -163,6 +185,11 @@ func (c *clocks[P, D, S]) take(ctx context.Context, clock int) (*moment, error) 
 }
 
 func (c *clocks[P, D, S]) tryTake(ctx context.Context, clock int) (*moment, error) {
+	if c.run != nil && c.run.grown != nil && c.run.grown() {
+		if err := c.again(nil); err != nil {
+			return nil, err
+		}
+	}
 	if c.run == nil {
 		var err error
 		if c.run, err = c.begin(ctx); err != nil {
@@ -179,8 +206,9 @@ func lost(err error) bool {
 
 // again makes ready for another run, from the last tick.
 func (c *clocks[P, D, S]) again(why error) error {
-	c.last = why
-	c.restarts++
+	if c.last = why; why != nil {
+		c.restarts++
+	}
 	if c.run != nil {
 		c.run.stop()
 		c.busy, c.waited = c.spent()
@@ -244,6 +272,7 @@ func (c *clocks[P, D, S]) begin(ctx context.Context) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.pacer = c.rows.Pacer
 	r.mayLead()
 	r.start()
 	return r, nil

@@ -48,18 +48,18 @@ type writer struct {
 	applied []consistency.Applied
 }
 
-const lengthBytes = 4
+const lengthBytes = 8
 
 // begin begins a message: of a kind, about a table, to one of its machines.
 func (w *writer) begin(k kind, table, to int) {
 	w.at = len(w.buf)
-	w.buf = append(w.buf, 0, 0, 0, 0, byte(k))
+	w.buf = append(w.buf, 0, 0, 0, 0, 0, 0, 0, 0, byte(k))
 	w.int(table)
 	w.int(to)
 }
 
 func (w *writer) end() {
-	binary.LittleEndian.PutUint32(w.buf[w.at:], uint32(len(w.buf)-w.at-lengthBytes))
+	binary.LittleEndian.PutUint64(w.buf[w.at:], uint64(len(w.buf)-w.at-lengthBytes))
 }
 
 func (w *writer) int(x int) { w.buf = binary.AppendVarint(w.buf, int64(x)) }
@@ -110,18 +110,22 @@ type reader struct {
 
 // feed calls take with each message of a piece.
 func (r *reader) feed(piece []byte, take func(k kind, table, to int)) error {
+	rest := piece
 	if len(r.left) > 0 {
-		piece = append(r.left, piece...)
+		r.left = append(r.left, piece...)
+		rest = r.left
 	}
-	for len(piece) >= lengthBytes {
-		n := int(binary.LittleEndian.Uint32(piece))
-		if len(piece) < lengthBytes+n {
-			break
-		}
-		r.in, piece = piece[lengthBytes:lengthBytes+n], piece[lengthBytes+n:]
-		if n == 0 {
+	taken := 0
+	for len(rest) >= lengthBytes {
+		n := binary.LittleEndian.Uint64(rest)
+		if n == 0 || n > mostMessage {
 			return r.corrupt()
 		}
+		if uint64(len(rest)-lengthBytes) < n {
+			break
+		}
+		r.in, rest = rest[lengthBytes:lengthBytes+n], rest[lengthBytes+n:]
+		taken++
 		k := kind(r.in[0])
 		r.in = r.in[1:]
 		table, to := r.int(), r.int()
@@ -129,9 +133,20 @@ func (r *reader) feed(piece []byte, take func(k kind, table, to int)) error {
 			return r.err
 		}
 	}
-	r.left = append(r.left[:0:0], piece...)
+	switch {
+	case len(r.left) > 0 && taken == 0: // it has grown, and is not moved
+	case len(rest) == 0 && cap(r.left) > mostKept:
+		r.left = nil
+	default:
+		r.left = append(r.left[:0], rest...)
+	}
 	return nil
 }
+
+const (
+	mostMessage = 1 << 40 // bytes
+	mostKept    = 8 << 20 // of memory, for what was cut
+)
 
 func (r *reader) corrupt() error {
 	if r.err == nil {

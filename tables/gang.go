@@ -2,6 +2,7 @@ package tables
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -20,7 +21,7 @@ type beginning struct {
 // gather begins a run whose workers and shards are in other processes. This one knows how far all are, and takes what
 // they are at reports.
 func (c *clocks[P, D, S]) gather(ctx context.Context) (*run, error) {
-	gang, err := c.data.Gather(ctx, c.s, c.node, c.last)
+	gang, err := c.gang(ctx, c.last)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +33,7 @@ func (c *clocks[P, D, S]) gather(ctx context.Context) (*run, error) {
 		gang.Close()
 		return nil, err
 	}
-	r.close = gang.Close
+	r.close, r.grown = gang.Close, gang.Grown
 	r.mayLead()
 	r.start()
 	r.out.start()
@@ -51,7 +52,7 @@ func (c *clocks[P, D, S]) gather(ctx context.Context) (*run, error) {
 	return r, nil
 }
 
-// brief tells members what they begin with.
+// brief sends members what they begin with.
 func (c *clocks[P, D, S]) brief(gang rdd.Gang, r *run) error {
 	b := beginning{Cast: cast{gang.Slots(), gang.Homes()}, First: r.first, Last: r.last, Every: r.every}
 	for _, t := range r.tables {
@@ -101,14 +102,19 @@ func (w Work[P, D, S]) member(ctx context.Context, m *rdd.Member) error {
 	if err != nil {
 		return err
 	}
+	r.pause, r.pacer = m.Pause, func(_, slot int) rdd.Pacer { return m.Pacer(slot) }
+	return w.serve(r, b, from, data.Rows)
+}
+
+// serve runs the workers and shards of a member until the run ends.
+func (w Work[P, D, S]) serve(r *run, b *beginning, from *early, rows func(split int) iter.Seq2[D, error]) error {
 	var param P
 	if err := rdd.Decode(b.Param, &param); err != nil {
 		return fault.New(fault.UserCode, "decode", "the parameter of workers", err)
 	}
-	if err := w.employ(r, b.States, param, data.Rows); err != nil {
+	if err := w.employ(r, b.States, param, rows); err != nil {
 		return err
 	}
-	r.pause = m.Pause
 	if err := r.awaitGo(from); err != nil {
 		return ofTheEnd(err)
 	}
@@ -224,6 +230,7 @@ func (r *run) receive(in *reader, k kind, table, to int) {
 	switch k {
 	case aGo:
 		r.going = true
+		r.startTables() // what follows in the piece may be for them
 	case aHorizon:
 		r.horizon.Store(int64(in.int() + r.ahead))
 		r.stir()
@@ -253,7 +260,7 @@ func (r *run) sendState(w *worker, after int, state []byte) {
 }
 
 func (r *run) receiveState(in *reader, id int) {
-	after, busy, waited := in.int(), time.Duration(in.int()), time.Duration(in.int())
+	after, busy, waited := in.within(r.last+1), time.Duration(in.int()), time.Duration(in.int())
 	state := append([]byte(nil), in.bytes()...)
 	if in.err != nil || id < 0 || id >= len(r.workers) {
 		_ = in.corrupt()

@@ -118,42 +118,49 @@ func (of *tableRun[T]) forShard(r *reader, k kind) any {
 	case aBatch:
 		return of.readBatch(r)
 	case aRead:
-		return consistency.Read{Client: r.client(of.o), Row: of.readRow(r), Age: consistency.Clock(r.int()), Watch: r.int()}
+		return consistency.Read{Client: r.client(of.o), Row: of.readRow(r), Age: r.age(of.o), Watch: r.int()}
 	case aDrop:
 		return consistency.Drop{Client: r.client(of.o), Row: of.readRow(r), Watch: r.int()}
 	case aSeen:
 		return consistency.Seen{Client: r.client(of.o), Row: of.readRow(r), Watch: r.int(), Version: r.int()}
 	}
-	return r.complete()
+	return r.complete(of.o)
 }
 
 func (of *tableRun[T]) forClient(r *reader, k kind) any {
 	switch k {
 	case aValue:
-		return consistency.Value[Row[T]]{Row: of.readRow(r), Shard: r.within(of.o.Shards), Epoch: r.int(), Watch: r.int(),
-			Version: r.int(), Age: consistency.Clock(r.int()), Value: rowOf[T](r, of.table.shape.Columns), Applied: r.all()}
+		return consistency.Value[Row[T]]{Row: of.readRow(r), Shard: r.within(of.o.Shards), Epoch: r.int(),
+			Watch: r.int(), Version: r.int(), Age: r.age(of.o), Value: rowOf[T](r, of.table.shape.Columns),
+			Applied: r.all()}
 	case aTaken:
 		return consistency.Taken{Shard: r.within(of.o.Shards), Epoch: r.int(), Worker: r.worker(of.o), Applied: r.one()}
 	case aSynced:
-		return consistency.Synced{Shard: r.within(of.o.Shards), Epoch: r.int(), Worker: r.worker(of.o), Applied: r.one()}
+		return consistency.Synced{Shard: r.within(of.o.Shards), Epoch: r.int(), Worker: r.worker(of.o),
+			Applied: r.one()}
 	}
-	return r.complete()
+	return r.complete(of.o)
 }
 
 func (of *tableRun[T]) forBookkeeper(r *reader, k kind) any {
 	shard, epoch := r.within(of.o.Shards), r.int()
 	switch k {
 	case aHave:
-		return consistency.Have{Shard: shard, Epoch: epoch, Worker: r.worker(of.o), Life: consistency.Life(r.int()),
-			Clock: consistency.Clock(r.int())}
+		return consistency.Have{Shard: shard, Epoch: epoch, Worker: r.worker(of.o), Life: consistency.Life(r.within(2)),
+			Clock: r.age(of.o)}
 	case aSaved:
-		return consistency.Saved{Shard: shard, Epoch: epoch, Age: consistency.Clock(r.int())}
+		return consistency.Saved{Shard: shard, Epoch: epoch, Age: r.age(of.o)}
 	}
-	return consistency.Passed{Shard: shard, Epoch: epoch, Age: consistency.Clock(r.int())}
+	return consistency.Passed{Shard: shard, Epoch: epoch, Age: r.age(of.o)}
 }
 
-func (r *reader) complete() consistency.Complete {
-	return consistency.Complete{Era: r.int(), Age: consistency.Clock(r.int()), Kept: consistency.Clock(r.int())}
+func (r *reader) complete(o consistency.Options) consistency.Complete {
+	return consistency.Complete{Era: r.within(1), Age: r.age(o), Kept: r.age(o)}
+}
+
+// age reads a number of clocks: none is greater than that of the run's last.
+func (r *reader) age(o consistency.Options) consistency.Clock {
+	return consistency.Clock(r.within(int(o.Last) + 1))
 }
 
 // client reads the number of a client: there is one for each shard.
@@ -170,8 +177,8 @@ func (of *tableRun[T]) readRow(r *reader) consistency.Row {
 }
 
 func (of *tableRun[T]) readBatch(r *reader) any {
-	b := consistency.Batch[Row[T]]{Client: r.client(of.o), Worker: r.worker(of.o), Life: consistency.Life(r.int()),
-		Clock: consistency.Clock(r.int()), Number: r.int(), Ends: r.int() == 1}
+	b := consistency.Batch[Row[T]]{Client: r.client(of.o), Worker: r.worker(of.o), Life: consistency.Life(r.within(2)),
+		Clock: r.age(of.o), Number: r.int(), Ends: r.int() == 1}
 	n := r.int()
 	if n < 0 || n > len(r.in) {
 		_ = r.corrupt()
@@ -205,8 +212,8 @@ func (of *tableRun[T]) writeSnapshot(w *writer, k kind, shard int, snapshot any)
 }
 
 func (of *tableRun[T]) readSnapshot(r *reader) *consistency.Snapshot[Row[T]] {
-	age, n := r.int(), r.int()
-	s := of.snapshot(consistency.Clock(age))
+	age, n := r.age(of.o), r.int()
+	s := of.snapshot(age)
 	row := 0
 	for range n {
 		if row += r.int(); row < 0 || row >= of.table.shape.Rows || r.err != nil {

@@ -3,12 +3,12 @@ package tables
 import (
 	"sync"
 
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
 )
 
-// outside is the way from a process's machines to those of other processes of a run. What is posted waits in memory for
-// whoever sends it: machines never wait for each other; workers wait, between their clocks and where they flush, while
-// too much does.
+// outside is the way from a process's machines to those of other processes of a run. What is posted waits in memory
+// until it is sent: machines never wait for each other; workers wait, between their clocks, while too much does.
 type outside struct {
 	run  *run
 	send func(to int, message []byte) error
@@ -136,6 +136,9 @@ func (o *outside) end() {
 
 // take takes a piece of what a process has sent.
 func (o *outside) take(from int, piece []byte) error {
+	if from < rdd.Leader || from >= len(o.out)-1 {
+		return fault.Newf(fault.Corrupt, "read", "a message of a table", "member %d is none", from)
+	}
 	r := o.in[o.at(from)]
 	return r.feed(piece, func(k kind, table, to int) { o.run.receive(r, k, table, to) })
 }

@@ -21,9 +21,11 @@ type run struct {
 	began              time.Time
 	self               int                  // the executor of this process: everyone, or rdd.Leader
 	out                *outside             // nil where all are in this process
+	grown              func() bool          // more executors could take part
 	close              func()               // ends those of other processes
 	pause              func() time.Duration // waits while other jobs have the slots
-	going              bool                 // the job's process has said so, to a member
+	pacer              func(executor, slot int) rdd.Pacer
+	going              bool // the job's process has said so, to a member
 	tables             []tableOf
 	index              map[any]int // of tables
 	executors          []*executor
@@ -70,6 +72,7 @@ type worker struct {
 	woken    chan struct{}
 	access   []any         // by table
 	notes    any           // the program's
+	pacing   *pacing       // of the slot that it is on
 	paused   time.Duration // within the clock that it is in: the goroutine's that runs it
 }
 
@@ -125,10 +128,17 @@ const mostAhead = 64
 
 func (r *run) now() time.Duration { return time.Since(r.began) }
 
-// start begins the machines and the workers of this process.
-func (r *run) start() {
+// startTables begins the machines of this process.
+func (r *run) startTables() {
 	for _, t := range r.tables {
 		t.start()
+	}
+}
+
+// start begins the machines and the workers of this process.
+func (r *run) start() {
+	if !r.going {
+		r.startTables()
 	}
 	for _, x := range r.executors {
 		if !x.here {
@@ -139,8 +149,8 @@ func (r *run) start() {
 				w.access = append(w.access, t.access(w))
 			}
 		}
-		for range min(x.slots, len(x.workers)) {
-			r.all.Go(func() { r.slot(x) })
+		for slot := range min(x.slots, len(x.workers)) {
+			r.all.Go(func() { r.slot(x, slot) })
 		}
 	}
 	if r.self != rdd.Leader {
@@ -165,14 +175,22 @@ func (r *run) ticks() {
 }
 
 // slot runs clocks of an executor's workers until there are no more.
-func (r *run) slot(x *executor) {
+func (r *run) slot(x *executor, number int) {
+	p := pacing{}
+	if r.pacer != nil {
+		p.Pacer = r.pacer(x.id, number)
+	}
 	for {
+		began := time.Now()
 		w := r.next(x)
 		if w == nil {
 			return
 		}
-		began := time.Now()
+		p.waited(time.Since(began))
+		began = time.Now()
+		w.pacing = &p
 		err := r.clock(w)
+		p.worked()
 		if err != nil && err != errHalted {
 			r.fail(err)
 		}
@@ -230,9 +248,14 @@ func (r *run) mayBegin(w *worker) bool {
 
 // clock does a worker's clock.
 func (r *run) clock(w *worker) (err error) {
+	returned := false
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
+			if !returned { // and so does the slot's goroutine
+				r.fail(fault.Newf(fault.UserCode, "run", fmt.Sprintf("clock %d of worker %d", w.clock, w.id),
+					"its goroutine has ended (runtime.Goexit)"))
+			}
 		case halt:
 			err = errHalted
 		default:
@@ -241,6 +264,7 @@ func (r *run) clock(w *worker) (err error) {
 		}
 	}()
 	state, err := r.work(w)
+	returned = true
 	if err != nil {
 		return fault.New(fault.UserCode, "run", fmt.Sprintf("clock %d of worker %d", w.clock, w.id), err)
 	}
@@ -401,6 +425,7 @@ func (w *worker) wait(r *run) {
 	select {
 	case <-w.woken:
 		w.paused += time.Since(began)
+		w.pacing.waited(time.Since(began))
 	case <-r.stopped:
 		panic(halt{})
 	}

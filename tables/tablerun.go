@@ -48,6 +48,8 @@ type clientRun[T Number] struct {
 	mailbox
 	mu      sync.Mutex
 	machine *consistency.ClientOf[Row[T]]
+	acts    bool                          // a goroutine carries out what it has decided
+	todo    []consistency.Command[Row[T]] // and this next
 }
 
 const (
@@ -177,16 +179,35 @@ func (of *tableRun[T]) finish(w *worker) {
 	})
 }
 
-// ask has a client's machine decide, and carries out what it does.
+// ask has a client's machine decide, and carries out what it does, in the order in which that is decided, whichever
+// goroutine asks: a shard takes the batches of a worker in their order only.
 func (of *tableRun[T]) ask(c *clientRun[T], do func(*consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]]) {
-	of.carryOut(c, c.locked(do))
+	for out := c.decide(do); len(out) > 0; out = c.next() {
+		of.carryOut(c, out)
+	}
 }
 
-func (c *clientRun[T]) locked(do func(*consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]]) (
+// decide returns what is to be carried out; nothing where another goroutine is at it, which does this next.
+func (c *clientRun[T]) decide(do func(*consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]]) (
 	out []consistency.Command[Row[T]]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return do(c.machine)
+	out = do(c.machine)
+	if c.acts {
+		c.todo = append(c.todo, out...)
+		return nil
+	}
+	c.acts = len(out) > 0
+	return out
+}
+
+// next returns what was decided meanwhile.
+func (c *clientRun[T]) next() (out []consistency.Command[Row[T]]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out, c.todo = c.todo, nil
+	c.acts = len(out) > 0
+	return out
 }
 
 // slack returns how many clocks a worker may be ahead.
@@ -195,10 +216,9 @@ func (of *tableRun[T]) slack() int { return int(of.o.Slack) }
 // halt has workers find out that the run has ended, whatever they do with the table next.
 func (of *tableRun[T]) halt() {
 	for _, c := range of.here() {
-		c.locked(func(m *consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]] {
-			m.AskToFlush()
-			return nil
-		})
+		c.mu.Lock()
+		c.machine.AskToFlush()
+		c.mu.Unlock()
 	}
 }
 

@@ -78,12 +78,7 @@ func (c *Clock[P, D, S]) Notes(make func() any) any {
 func (c *Clock[P, D, S]) Rows() iter.Seq[D] {
 	return func(yield func(D) bool) {
 		for row, err := range c.rows(int(c.w.id)) {
-			if c.run.over() {
-				panic(halt{})
-			}
-			if c.run.pause != nil {
-				c.w.paused += c.run.pause()
-			}
+			c.w.did(c.run, 1)
 			if err != nil {
 				c.err = err
 				return

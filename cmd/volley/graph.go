@@ -148,7 +148,8 @@ func (f *ranking) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return f.graphFlags.run(c, cfg, func(ctx context.Context, cfg volley.Config) (t *graphTable, o *volley.Outcome, err error) {
+	return f.graphFlags.run(c, cfg, func(ctx context.Context, cfg volley.Config) (t *graphTable, o *volley.Outcome,
+		err error) {
 		o, err = volley.Run(ctx, cfg, "pagerank", f.job, mllib.BuildPageRank,
 			func(ctx context.Context, s *rdd.Session, job mllib.PageRankConfig, p *mllib.PageRankPlan) (string, error) {
 				r, err := mllib.RankNodes(ctx, s, job, p)
@@ -197,7 +198,8 @@ func (f *connecting) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return f.graphFlags.run(c, cfg, func(ctx context.Context, cfg volley.Config) (t *graphTable, o *volley.Outcome, err error) {
+	return f.graphFlags.run(c, cfg, func(ctx context.Context, cfg volley.Config) (t *graphTable, o *volley.Outcome,
+		err error) {
 		o, err = volley.Run(ctx, cfg, "components", f.edges, mllib.BuildComponents,
 			func(ctx context.Context, s *rdd.Session, e mllib.Edges, p *mllib.ComponentsPlan) (string, error) {
 				r, err := mllib.FindComponents(ctx, s, e, p)
@@ -302,7 +304,7 @@ func (f *graphFlags) show(r *graphResult) (err error) {
 	return err
 }
 
-// text is a line about what a job has come to.
+// text returns a line about what a job has come to.
 func (r *graphResult) text() string {
 	if r.Job == "components" {
 		return fmt.Sprintf("%d components of %d nodes; the largest has %d", r.Components, r.Nodes, r.Largest)

@@ -25,7 +25,8 @@ type placedFlags struct {
 }
 
 // place are the flags of the engine that say where a job runs, and not how its steps end.
-var place = []string{"executors", "slots", "memory", "data-dir", "disk", "max-wait", "task-timeout", "event-log",
+var place = []string{"executors", "slots", "pace", "pace-rate", "memory", "data-dir", "disk", "max-wait",
+	"task-timeout", "event-log",
 	"log-level"}
 
 func (f *placedFlags) register(fs *pflag.FlagSet) {

@@ -26,6 +26,7 @@ type gangs struct {
 type gang struct {
 	r       *remote
 	id      uint64
+	pack    int
 	members []string
 	conns   []*relayConn
 	slots   []int
@@ -42,9 +43,6 @@ func (j *Job) Elsewhere() bool { return j.remote != nil }
 
 // Gather begins a node's work on all executors that work over a pack may be given to.
 func (j *Job) Gather(ctx context.Context, work, packNode int, before error) (rdd.Gang, error) {
-	if j.cfg.Pace != nil {
-		return nil, notPaced()
-	}
 	if before != nil {
 		j.cfg.Logger.Warn("the workers of tables begin again from the last tick", "why", before)
 	}
@@ -70,8 +68,8 @@ func (j *Job) Gather(ctx context.Context, work, packNode int, before error) (rdd
 	select {
 	case <-g.whole:
 	case <-timer.C:
-		g.fail(fault.Newf(fault.Timeout, "gather", "executors", "%d of %d have begun after %v", g.came(), len(g.members),
-			gangWait).WithHint("executors of an older version do not know parameter tables"))
+		g.fail(fault.Newf(fault.ExecutorLost, "gather", "executors", "%d of %d have begun after %v", g.came(),
+			len(g.members), gangWait).WithHint("executors of an older version do not know parameter tables"))
 	case <-ctx.Done():
 		g.fail(fault.New(fault.KindOf(ctx.Err()), "gather", "executors", ctx.Err()))
 	}
@@ -99,6 +97,7 @@ func (r *remote) muster(ctx context.Context, pack, work, packNode int) (*gang, *
 			return nil, nil, at.Gone
 		}
 		if g, begin := r.tryMuster(at, work, packNode); g != nil {
+			g.pack = pack
 			return g, begin, nil
 		}
 		select {
@@ -118,7 +117,8 @@ func (r *remote) tryMuster(at driver.Placement, work, packNode int) (*gang, *wir
 	for _, m := range at.Members {
 		if c := r.peers[string(m.ID)]; c != nil {
 			g.members, g.slots, g.conns = append(g.members, c.peer), append(g.slots, m.Slots), append(g.conns, c)
-			begin.Executors, begin.Addresses = append(begin.Executors, c.peer), append(begin.Addresses, r.blocks[c.peer])
+			begin.Executors = append(begin.Executors, c.peer)
+			begin.Addresses = append(begin.Addresses, r.blocks[c.peer])
 		}
 	}
 	for _, o := range at.Owners {
@@ -157,6 +157,16 @@ func (s *gangs) find(id uint64) *gang {
 
 // left ends the gangs that an executor was a member of.
 func (s *gangs) left(executor, why string) {
+	s.end(executor, fault.Newf(fault.ExecutorLost, "hear from", executor, "%s", why).
+		WithHint("volley logs JOB --task "+executor+" shows what its process has printed"))
+}
+
+// drained ends the gangs that an executor is a member of which is to leave.
+func (s *gangs) drained(executor string) {
+	s.end(executor, fault.New(fault.ExecutorLost, "go on with", executor, rdd.ErrDrained))
+}
+
+func (s *gangs) end(executor string, why error) {
 	s.mu.Lock()
 	all := s.now
 	var its []*gang
@@ -167,7 +177,7 @@ func (s *gangs) left(executor, why string) {
 	}
 	s.mu.Unlock()
 	for _, g := range its {
-		g.fail(fault.Newf(fault.ExecutorLost, "hear from", executor, "%s", why))
+		g.fail(why)
 	}
 }
 
@@ -175,7 +185,7 @@ func (s *gangs) left(executor, why string) {
 func (s *gangs) receive(m *wire.Gang) {
 	g := s.find(m.Gang)
 	switch {
-	case g == nil || int(m.From) >= len(g.members) || int(m.To) >= len(g.members):
+	case g == nil || m.From < 0 || int(m.From) >= len(g.members) || m.To < rdd.Leader || int(m.To) >= len(g.members):
 	case m.Joined:
 		g.come()
 	case m.End:
@@ -188,7 +198,7 @@ func (s *gangs) receive(m *wire.Gang) {
 		}
 	default:
 		if err := g.in.Await(m, wire.Patience); fault.KindOf(err) == fault.Timeout {
-			g.fail(err)
+			g.fail(err) // this process takes nothing
 		}
 	}
 }
@@ -240,7 +250,27 @@ func (g *gang) Send(member int, message []byte) error {
 
 func (g *gang) post(member int, m *wire.Gang) error {
 	m.Gang = g.id
-	return g.conns[member].Send(&wire.ToExecutor{Body: &wire.ToExecutor_Gang{Gang: m}})
+	if err := g.conns[member].Send(&wire.ToExecutor{Body: &wire.ToExecutor_Gang{Gang: m}}); err != nil {
+		return fault.New(fault.ExecutorLost, "send to", g.members[member], err)
+	}
+	return nil
+}
+
+// Grown reports whether there are executors that could take part, and do not yet.
+func (g *gang) Grown() bool {
+	at := g.r.Placement(g.pack)
+	if at.Gone != nil || len(g.members) >= len(at.Owners) {
+		return false
+	}
+	g.r.mu.Lock()
+	defer g.r.mu.Unlock()
+	for _, m := range at.Members {
+		owns := slices.Contains(at.Owners, m.ID)
+		if owns && g.r.peers[string(m.ID)] != nil && !slices.Contains(g.members, string(m.ID)) {
+			return true
+		}
+	}
+	return false
 }
 
 // Recv waits for the next message of a member.

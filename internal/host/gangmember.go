@@ -22,7 +22,8 @@ import (
 // memberships are a runner's in gangs, by their numbers.
 type memberships struct {
 	mu    sync.Mutex
-	over  uint64 // all up to this one have ended
+	over  uint64          // all up to this one have ended
+	ended map[uint64]bool // and these
 	known map[uint64]*membership
 }
 
@@ -45,7 +46,7 @@ func (s *memberships) of(r *localRunner, id uint64) *membership {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.known[id]
-	if m == nil && id <= s.over {
+	if m == nil && (id <= s.over || s.ended[id]) {
 		return nil
 	}
 	if m == nil {
@@ -59,24 +60,42 @@ func (s *memberships) of(r *localRunner, id uint64) *membership {
 	return m
 }
 
-// end ends the memberships that are said, or those up to a number: gangs of a job follow each other.
-func (s *memberships) end(which func(*membership) bool) {
+// end ends the membership in a gang.
+func (s *memberships) end(id uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended == nil {
+		s.ended = map[uint64]bool{}
+	}
+	s.ended[id] = true
+	if m := s.known[id]; m != nil {
+		delete(s.known, id)
+		m.stop()
+	}
+}
+
+// endAll ends all memberships: the job's process has gone, and the next has gangs of greater numbers.
+func (s *memberships) endAll(of *runnerConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, m := range s.known {
-		if which(m) {
+		if m.conn == of {
 			delete(s.known, id)
+			m.stop()
 			s.over = max(s.over, id)
-			m.cancel()
-			m.in.Stop()
 		}
 	}
+}
+
+func (m *membership) stop() {
+	m.cancel()
+	m.in.Stop()
 }
 
 // onGang takes what the job's process sends of a gang.
 func (c *runnerConn) onGang(g *wire.Gang) {
 	if g.End {
-		c.runner.gangs.end(func(m *membership) bool { return m.id == g.Gang })
+		c.runner.gangs.end(g.Gang)
 		return
 	}
 	m := c.runner.gangs.of(c.runner, g.Gang)
@@ -113,7 +132,8 @@ func (m *membership) start(c *runnerConn, b *wire.GangBegin) {
 		return // the session ends with its connection
 	}
 	member := &rdd.Member{Number: m.number, Slots: slots, Send: m.send, Recv: m.recv, Open: m.open,
-		Pause: func() time.Duration { return c.gate.Pass(m.ctx) }}
+		Pause: func() time.Duration { return c.gate.Pass(m.ctx) },
+		Pacer: func(slot int) rdd.Pacer { return pacerOf(c.runner.pacer, slot) }}
 	graph := c.runner.maker.Graph
 	go func() {
 		began := time.Now()

@@ -12,6 +12,7 @@ import (
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
@@ -224,17 +225,24 @@ func (j *Job) placePack(ctx context.Context, node int, maker plan.ExecutorID, me
 	return number, nil
 }
 
-func notPaced() error {
-	return fault.Newf(fault.Usage, "run", "parameter tables", "they follow no emulated cluster yet").
-		WithHint("leave --clock virtual and --pace out")
+// pacerOf returns the pacer of a slot; nil where slots run at their own speed.
+func pacerOf(of func(slot int) runner.Pacer, slot int) rdd.Pacer {
+	if of == nil {
+		return nil
+	}
+	return of(slot)
 }
 
 // Host returns where the rows of an open pack are, for work within this process.
 func (j *Job) Host(ctx context.Context, node int) (h rdd.Host, err error) {
-	if j.cfg.Virtual || j.cfg.Pace != nil {
-		return h, notPaced()
+	l, real := j.cluster.(*local)
+	if !real {
+		return h, fault.Newf(fault.Usage, "run", "parameter tables", "they do not run in virtual time yet").
+			WithHint("leave --clock virtual out: --pace works on the real clock")
 	}
-	h = rdd.Host{Executors: j.cfg.Executors, Slots: j.cfg.Slots}
+	h = rdd.Host{Executors: j.cfg.Executors, Slots: j.cfg.Slots, Pacer: func(executor, slot int) rdd.Pacer {
+		return pacerOf(l.pacers(executor), slot)
+	}}
 	h.Dir, _, err = j.packs.Pack(ctx, node)
 	return h, err
 }

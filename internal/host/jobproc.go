@@ -67,8 +67,8 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 		return nil, wire.CallError("reach the driver at", p.Driver, err)
 	}
 	go self.keepRenewed(ctx)
-	r := &remote{conn: conn, self: self, gangs: gangs{term: p.Term}, peers: map[string]*relayConn{}, blocks: map[string]string{},
-		byName: map[string]*relayConn{}}
+	r := &remote{conn: conn, self: self, gangs: gangs{term: p.Term}, peers: map[string]*relayConn{},
+		blocks: map[string]string{}, byName: map[string]*relayConn{}}
 	r.directs = &directs{incarnation: p.Incarnation, receive: r.receiveDirect, ended: r.endedDirect}
 	direct, stop, err := self.serve(p.JobDir, "direct.sock", func(s *grpc.Server) {
 		wire.RegisterDirectServer(s,
@@ -141,7 +141,7 @@ func (r *remote) read(stream wire.Cluster_WorkClient) {
 		case *wire.ForJob_Ask:
 			go r.self.answer(b.Ask, "")
 		case *wire.ForJob_Drain:
-			r.gangs.left(b.Drain.Name, "it is drained")
+			r.gangs.drained(b.Drain.Name)
 			r.Drain(plan.ExecutorID(b.Drain.Name), func(id plan.ExecutorID) {
 				_ = r.out.Put(&wire.FromJob{Body: &wire.FromJob_Drained{Drained: &wire.DrainRequest{Name: string(id)}}})
 			})

@@ -12,6 +12,7 @@ import (
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/pace"
+	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -23,6 +24,7 @@ type local struct {
 	wg     sync.WaitGroup
 	limits *limits
 	log    hclog.Logger
+	pacers func(executor int) func(slot int) runner.Pacer // each result is nil where slots run at their own speed
 }
 
 // limits counts how much work the machine finished later than the pace demands:
@@ -38,6 +40,9 @@ func newLocal(job driver.JobConfig, cfg Config, engine func(int) (*executor.Engi
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &local{Driver: driver.NewDriver(job, cfg.Logger), cancel: cancel, limits: &limits{}, log: cfg.Logger}
 	began := time.Now()
+	l.pacers = func(executor int) func(int) runner.Pacer {
+		return lawPacer(cfg.Pace, began, executor, cfg.Slots, l.limits)
+	}
 	for i := range cfg.Executors {
 		en, err := engine(i)
 		if err != nil {
@@ -46,8 +51,7 @@ func newLocal(job driver.JobConfig, cfg Config, engine func(int) (*executor.Engi
 		}
 		down, up := wire.Pipe()
 		l.Attach(down)
-		ec := executor.Config{ID: executorID(i), Slots: cfg.Slots,
-			Pacer: lawPacer(cfg.Pace, began, i, cfg.Slots, l.limits)}
+		ec := executor.Config{ID: executorID(i), Slots: cfg.Slots, Pacer: l.pacers(i)}
 		own, end := context.WithCancel(ctx)
 		gone := slices.IndexFunc(cfg.Losses, func(x Loss) bool { return x.Executor == i })
 		if gone >= 0 {

@@ -135,8 +135,8 @@ func (r *record) commit(c rdd.Commit, update time.Duration) bool {
 		r.passes[n-1].Commit = &driver.LogCommit{Iteration: c.Iteration, Values: c.Values, Params: c.Digest}
 	}
 	if r.pending == nil && len(r.passes) == 0 && !r.repeats {
-		r.log.Write(&driver.LogIteration{Event: "iteration", Loop: c.Loop, Iteration: c.Iteration, TookNs: int64(c.Took),
-			Values: c.Values, Params: c.Digest})
+		r.log.Write(&driver.LogIteration{Event: "iteration", Loop: c.Loop, Iteration: c.Iteration,
+			TookNs: int64(c.Took), Values: c.Values, Params: c.Digest})
 	}
 	if r.pending == nil {
 		return false

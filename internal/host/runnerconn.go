@@ -108,7 +108,7 @@ func (l *runnerLink) begin(direct, incarnation string) *runnerConn {
 // end ends the session.
 func (c *runnerConn) end() {
 	c.in.Stop()
-	c.runner.gangs.end(func(m *membership) bool { return m.conn == c || m.conn == nil })
+	c.runner.gangs.endAll(c)
 	if c.direct != nil {
 		c.direct.close()
 	}

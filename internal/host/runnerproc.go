@@ -78,7 +78,8 @@ func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program)
 	}
 	defer stop()
 	ec := executor.Config{ID: plan.ExecutorID(p.Executor), Slots: p.Slots, Blocks: addr}
-	ec.Pacer = lawPacer(law, time.Now(), number, p.Slots, &limits{})
+	r.pacer = lawPacer(law, time.Now(), number, p.Slots, &limits{})
+	ec.Pacer = r.pacer
 	ec.Gate = runners.NewGate()
 	link := newRunnerLink(wire.FramedExecutor(frames), ec.Gate, r)
 	session := link.begin(p.Direct, p.Incarnation)
@@ -160,6 +161,7 @@ type localRunner struct {
 	mu      sync.Mutex
 	peers   map[string]*grpc.ClientConn // by address
 	gangs   memberships
+	pacer   func(slot int) runners.Pacer // nil where slots run at their own speed
 }
 
 // Pack builds or finds a pack on this executor.

@@ -118,6 +118,9 @@ func blocks(c *tables.Clock[descent, rdd.Point, ownUsers]) []block {
 	return out
 }
 
+// lookRatings is how many ratings a worker takes between two looks at whether it may go on.
+const lookRatings = 64
+
 // block is a worker's ratings of a block of items, and these.
 type block struct {
 	ratings []rated
@@ -146,16 +149,21 @@ func (p *SGDPlan) clock(c *tables.Clock[descent, rdd.Point, ownUsers]) error {
 	items.Prefetch(now.items...) // those of the last clock were others
 	pass := c.Number() / c.Workers()
 	rate := c.Param.Rate * math.Pow(c.Param.Decay, float64(pass))
-	squares := c.Param.descend(c.State.At, now.ratings, items, rate)
+	share := float64(len(c.State.IDs)) / math.Max(1, float64(len(now.ratings)*c.Workers()))
+	squares := c.Param.descend(c.State.At, now.ratings, items, rate, func(n int) { c.Worked(float64(n) * share) })
 	p.passes.In(c).Inc(pass, 0, squares)
 	return nil
 }
 
-// descend makes a step for each rating, and returns the sum of their squared errors before.
-func (d *descent) descend(users []float64, ratings []rated, items *tables.Access[float64], rate float64) (
-	squares float64) {
+// descend makes a step for each rating, and returns the sum of their squared errors before. It calls done with how many
+// ratings it has made steps for since the last call.
+func (d *descent) descend(users []float64, ratings []rated, items *tables.Access[float64], rate float64,
+	done func(ratings int)) (squares float64) {
 	r, by := d.Rank, make([]float64, d.Rank+1)
-	for _, x := range ratings {
+	for n, x := range ratings {
+		if n%lookRatings == 0 {
+			done(min(lookRatings, len(ratings)-n))
+		}
 		u, i := users[int(x.user)*(r+1):int(x.user+1)*(r+1)], items.Row(int(x.item)).Values
 		off := x.value - d.Mean - u[r] - i[r]
 		for k, a := range u[:r] {

@@ -159,6 +159,9 @@ func (p *PageRankPlan) round(c *tables.Clock[*walk, rdd.Point, ranked]) error {
 	anew := 1 - w.damping + w.damping*hanging.Row(0).Values[0]
 	changed := 0.0
 	for i, node := range o.node {
+		if i%lookNodes == 0 {
+			c.Worked(float64(min(lookNodes, len(o.node)-i)))
+		}
 		flow := 0.0
 		for _, from := range o.from[o.ends[i]:o.ends[i+1]] {
 			flow += o.flows[from]
@@ -171,6 +174,9 @@ func (p *PageRankPlan) round(c *tables.Clock[*walk, rdd.Point, ranked]) error {
 	p.changes.In(c).Inc(c.Number(), 0, changed)
 	return nil
 }
+
+// lookNodes is how many nodes a worker takes between two looks at whether it may go on.
+const lookNodes = 64
 
 // move adds to the rank of an own node.
 func (o *own) move(shares, hanging *tables.Access[float64], i int, by float64) {

@@ -98,9 +98,11 @@ func offersOf(topics int) int { return max(2, bits.Len(uint(topics))-3) }
 
 // sweep samples the topics of all tokens once, by Metropolis and Hastings with offers that cost no more where there are
 // more topics: what the word's row says, and what the document's other tokens say (LightLDA, Yuan et al. 2015,
-// section 4).
-func (c *corpus) sweep(beta float64, words *tables.Access[int32], rng *rand.Rand) {
+// section 4). It calls done with each part of its documents that it begins.
+func (c *corpus) sweep(beta float64, words *tables.Access[int32], rng *rand.Rand, done func(documents float64)) {
+	share := float64(c.documents()) / float64(max(1, len(c.words)))
 	for i, w := range c.words {
+		done(share)
 		columns := c.load(words.Row(int(w)))
 		for j := c.ends[i]; j < c.ends[i+1]; j++ {
 			c.sample(j, columns, beta, rng)

@@ -60,7 +60,7 @@ func (p *Plan) iterate(c *tables.Clock[params, string, topics], own *corpus, rng
 	for k, n := range before {
 		own.totals[k] = float64(n) + c.Param.Beta*float64(c.Param.Vocabulary)
 	}
-	own.sweep(c.Param.Beta, p.words.In(c), rng)
+	own.sweep(c.Param.Beta, p.words.In(c), rng, c.Worked)
 	for k, n := range before {
 		now := int64(own.totals[k] - c.Param.Beta*float64(c.Param.Vocabulary) + 0.5)
 		if now != n {

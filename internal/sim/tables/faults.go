@@ -9,10 +9,10 @@ import (
 
 // faults plans what goes wrong.
 func (w *world) faults() {
-	for range w.rng.IntN(4) {
+	for range w.rng.IntN(4) * w.lossy() {
 		w.after(w.span(0, w.quiet), w.loseClient)
 	}
-	for range w.rng.IntN(4) {
+	for range w.rng.IntN(4) * w.lossy() {
 		w.after(w.span(0, w.quiet), w.loseShard)
 	}
 	for range w.rng.IntN(6) {
@@ -28,6 +28,14 @@ func (w *world) faults() {
 	if w.rng.IntN(4) > 0 {
 		w.after(w.span(0, 100*time.Millisecond), again)
 	}
+}
+
+// lossy returns 1 where processes may be lost.
+func (w *world) lossy() int {
+	if w.net.calm {
+		return 0
+	}
+	return 1
 }
 
 // loseClient ends a process, or has it taken for lost while it goes on.

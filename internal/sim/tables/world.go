@@ -38,7 +38,16 @@ type world struct {
 type network struct {
 	least, most time.Duration
 	loss, twice float64
+	// Calm is a network that loses nothing and keeps the order of what one process sends another: no message is to be
+	// waited for that would be sent again.
+	calm bool
+	last map[way]time.Duration // that something arrives
 }
+
+// way is a connection: a client's number, a shard's, or that of the bookkeeper at each end.
+type way struct{ from, to any }
+
+const bookkeeper = "bookkeeper"
 
 // process is a client, with whether it is there, and whether it is taken to be.
 type process struct {
@@ -112,6 +121,11 @@ func (w *world) draw() {
 	if w.rng.IntN(3) > 0 {
 		w.net.loss, w.net.twice = w.rng.Float64()*0.15, w.rng.Float64()*0.15
 	}
+	if w.rng.IntN(5) == 0 {
+		w.net.calm, w.net.loss, w.net.twice, w.net.last = true, 0, 0, map[way]time.Duration{}
+		w.o.Again, w.o.Together = time.Hour, true
+		w.fired("calm")
+	}
 	w.quiet = w.span(200*time.Millisecond, 1500*time.Millisecond)
 	w.tell("%v, %d workers, %d shards, %d rows, %d clocks", w.o.Model, w.o.Workers, w.o.Shards, w.rows, w.clocks)
 }
@@ -183,8 +197,14 @@ func (w *world) ticks() {
 	w.after(every, w.ticks)
 }
 
-// post delivers a message, perhaps never, late or twice.
-func (w *world) post(deliver func()) {
+// post delivers a message to a process, perhaps never, late or twice.
+func (w *world) post(by way, deliver func()) {
+	if w.net.calm {
+		at := max(w.now+w.span(w.net.least, w.net.most), w.net.last[by])
+		w.net.last[by] = at
+		w.after(at-w.now, deliver)
+		return
+	}
 	faulty := w.now < w.quiet
 	if faulty && w.rng.Float64() < w.net.loss {
 		w.fired("message lost")
@@ -197,20 +217,20 @@ func (w *world) post(deliver func()) {
 	}
 }
 
-func (w *world) toShard(s int, m any) {
-	w.post(func() {
+func (w *world) toShard(from any, s int, m any) {
+	w.post(way{from, s}, func() {
 		if w.shards[s] != nil {
 			w.fromShard(s, w.shards[s].Step(m, w.now))
 		}
 	})
 }
 
-func (w *world) toClient(id consistency.Client, m any) {
+func (w *world) toClient(from any, id consistency.Client, m any) {
 	p := w.clients[id]
 	if p == nil {
 		return
 	}
-	w.post(func() {
+	w.post(way{from, id}, func() {
 		if p.up {
 			w.fromClient(p, p.machine.Step(m, w.now))
 		}
@@ -225,9 +245,9 @@ func (w *world) fromClient(p *process, all []consistency.Command[set]) {
 			if b, ok := c.ToShard.Message.(consistency.Batch[set]); ok && len(b.Updates) > 0 {
 				w.budget(p, b)
 			}
-			w.toShard(c.ToShard.To, c.ToShard.Message)
+			w.toShard(p.id, c.ToShard.To, c.ToShard.Message)
 		case c.ToBookkeeper != nil:
-			w.post(func() { w.send(w.book.Step(c.ToBookkeeper, w.now)) })
+			w.post(way{p.id, bookkeeper}, func() { w.send(w.book.Step(c.ToBookkeeper, w.now)) })
 		case c.Run != nil:
 			w.workers[c.Run.Worker].begin(w, p, *c.Run)
 		case c.Stop != nil:
@@ -250,9 +270,9 @@ func (w *world) fromShard(s int, all []consistency.Command[set]) {
 	for _, c := range all {
 		switch {
 		case c.ToClient != nil:
-			w.toClient(consistency.Client(c.ToClient.To), c.ToClient.Message)
+			w.toClient(s, consistency.Client(c.ToClient.To), c.ToClient.Message)
 		case c.ToBookkeeper != nil:
-			w.post(func() { w.send(w.book.Step(c.ToBookkeeper, w.now)) })
+			w.post(way{s, bookkeeper}, func() { w.send(w.book.Step(c.ToBookkeeper, w.now)) })
 		case c.Save != nil:
 			w.save(s, c.Save)
 		}
@@ -285,9 +305,9 @@ func (w *world) send(all []consistency.Send) {
 			w.beginShard(*m.Begin)
 		case m.Client != nil:
 			w.assigned(m.What)
-			w.toClient(*m.Client, m.What)
+			w.toClient(bookkeeper, *m.Client, m.What)
 		case m.Shard != nil:
-			w.toShard(*m.Shard, m.What)
+			w.toShard(bookkeeper, *m.Shard, m.What)
 		}
 	}
 }

@@ -1,0 +1,172 @@
+package integration
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// labelled writes points with labels, as examples/13-tables reads them.
+func labelled(t *testing.T, rows int) string {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(5, 6))
+	var b bytes.Buffer
+	for range rows {
+		x, y := rng.NormFloat64(), rng.NormFloat64()
+		label := 0
+		if x-2*y+rng.NormFloat64() > 0 {
+			label = 1
+		}
+		fmt.Fprintf(&b, "%d,%.4f,%.4f\n", label, x, y)
+	}
+	path := filepath.Join(t.TempDir(), "points.csv")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestTablesOutliveTheirProcesses kills an executor, a runner and the job's process under a program whose workers are
+// on all executors: an exact table comes to the bytes of one process, others to a loss like it.
+func TestTablesOutliveTheirProcesses(t *testing.T) {
+	t.Parallel()
+	points := labelled(t, 3000)
+	own := func(sync string) []string {
+		return []string{"--", "--input", points, "--clocks", "300", "--sync", sync, "--rate", "0.001"}
+	}
+	want := example(t, append([]string{"./examples/13-tables"}, own("bsp")...)...)
+	for _, sync := range []string{"bsp", "ssp", "cap"} {
+		t.Run(sync, func(t *testing.T) {
+			c := newCluster(t)
+			for _, name := range []string{"e1", "e2", "e3"} {
+				c.join(name, "--pace", "rate:40000")
+			}
+			out, errs, code := volley(t, append([]string{"submit", "../examples/13-tables", "--driver", c.Addr,
+				"--detach"}, own(sync)...)...)
+			if code != 0 {
+				t.Fatalf("submit: exit %d: %s", code, errs)
+			}
+			id := strings.TrimSpace(out)
+			c.atStep(id, 20)
+			c.Executors["e2"].Kill()
+			c.atStep(id, 60)
+			c.join("e4", "--pace", "rate:40000")
+			_ = syscall.Kill(c.jobProcess(), syscall.SIGKILL)
+			c.atStep(id, 100)
+			c.Executors["e1"].Kill()
+			if j := c.ended(id); j.State != "done" {
+				t.Fatalf("%+v", j)
+			}
+			said, err := os.ReadFile(filepath.Join(c.jobDir(id), "log.0"))
+			if err != nil || !strings.Contains(string(said), "begin again from the last tick") {
+				t.Errorf("no member was lost: %v\n%s", err, said)
+			}
+			if !bytes.Contains(said, []byte("after 300 clocks of 3000 rows")) {
+				t.Errorf("it has not ended:\n%s", said)
+			}
+			if last := said[bytes.LastIndex(said, []byte("loss ")):]; sync == "bsp" && string(last) != want {
+				t.Errorf("it comes to\n%s\nand one process to\n%s", last, want)
+			}
+			c.verified(id, false)
+		})
+	}
+}
+
+// TestBundledJobsOnTablesRunOnClusters has their results as one process has them.
+func TestBundledJobsOnTablesRunOnClusters(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	edges, docs := filepath.Join(dir, "edges.txt"), filepath.Join(dir, "docs.dat")
+	var e, d bytes.Buffer
+	rng := rand.New(rand.NewPCG(7, 8))
+	for range 3000 {
+		fmt.Fprintln(&e, rng.IntN(500), rng.IntN(500))
+	}
+	for range 200 {
+		about := rng.IntN(2) * 50
+		words := map[int]int{}
+		for range 40 {
+			words[about+rng.IntN(50)]++
+		}
+		fmt.Fprint(&d, len(words))
+		for w := range 100 {
+			if words[w] > 0 {
+				fmt.Fprintf(&d, " %d:%d", w, words[w])
+			}
+		}
+		fmt.Fprintln(&d)
+	}
+	for path, raw := range map[string][]byte{edges: e.Bytes(), docs: d.Bytes()} {
+		if err := os.WriteFile(path, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newCluster(t)
+	for _, name := range []string{"a", "b", "c"} {
+		c.join(name)
+	}
+	for _, job := range [][]string{
+		{"pagerank", "--data", edges, "--tol", "1e-12"},
+		{"components", "--data", edges},
+		{"lda", "--data", docs, "--topics", "4", "--max-iterations", "30"},
+		{"mf", "--data", ratingsOf(t, dir), "--rank", "4", "--max-iterations", "10"},
+	} {
+		ours, theirs := filepath.Join(dir, job[0]+"-ours"), filepath.Join(dir, job[0]+"-theirs")
+		if _, errs, code := volley(t, append([]string{"run"}, append(job, "--out", ours)...)...); code != 0 {
+			t.Fatalf("%s: exit %d: %s", job[0], code, errs)
+		}
+		out, errs, code := volley(t, append([]string{"submit"}, append(job, "--driver", c.Addr, "--json", "--out",
+			theirs)...)...)
+		var r struct{ Job, Out, Model string }
+		if err := json.Unmarshal([]byte(out), &r); code != 0 || err != nil || r.Job != job[0] ||
+			r.Out+r.Model != theirs {
+			t.Fatalf("%s: exit %d, %v: %s%s", job[0], code, err, out, errs)
+		}
+		sameFiles(t, ours, theirs)
+	}
+}
+
+// ratingsOf writes ratings of a few users and items.
+func ratingsOf(t *testing.T, dir string) string {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(9, 9))
+	var b bytes.Buffer
+	fmt.Fprintln(&b, "user,item,rating")
+	for user := range 60 {
+		for range 12 {
+			fmt.Fprintf(&b, "%d,%d,%d\n", user, rng.IntN(40), 1+rng.IntN(5))
+		}
+	}
+	path := filepath.Join(dir, "ratings.csv")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// sameFiles fails where two files, or directories, differ.
+func sameFiles(t *testing.T, a, b string) {
+	t.Helper()
+	if info, err := os.Stat(a); err == nil && !info.IsDir() {
+		one, err1 := os.ReadFile(a)
+		other, err2 := os.ReadFile(b)
+		if err1 != nil || err2 != nil || !bytes.Equal(one, other) {
+			t.Errorf("%s and %s differ: %v %v", a, b, err1, err2)
+		}
+		return
+	}
+	names, err := os.ReadDir(a)
+	others, err2 := os.ReadDir(b)
+	if err != nil || err2 != nil || len(names) == 0 || len(names) != len(others) {
+		t.Fatalf("%d files and %d: %v %v", len(names), len(others), err, err2)
+	}
+	for _, f := range names {
+		sameFiles(t, filepath.Join(a, f.Name()), filepath.Join(b, f.Name()))
+	}
+}
