@@ -23,6 +23,8 @@ type Gang interface {
 	// Recv waits for the next message of a member. Its error is why the gang has ended: of kind fault.ExecutorLost
 	// where a member is gone, fault.FetchFailed where one does not reach another, or what the work has returned.
 	Recv() (member int, message []byte, err error)
+	// Timeout returns how long a worker may give no sign.
+	Timeout() time.Duration
 	// Grown reports whether there are executors that could take part, and do not yet.
 	Grown() bool
 	// Close ends the work of all members.

@@ -16,6 +16,7 @@ type Host struct {
 	Dir              string // of the pack
 	Executors, Slots int    // slots of each
 	Pacer            func(executor, slot int) Pacer
+	Timeout          time.Duration // how long a worker may give no sign
 }
 
 // Pacer slows a slot down to a pace that is emulated; nil where it runs at its own.

@@ -135,6 +135,7 @@ func (s *Access[T]) bounded(row int, delta Row[T]) {
 
 // flush sends what bandwidth allows, and leaves the clock where the run has ended.
 func (s *Access[T]) flush() {
+	s.worker.moved.Add(1)
 	if s.of.run.over() {
 		panic(halt{})
 	}

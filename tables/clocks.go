@@ -136,7 +136,7 @@ func (c *clocks[P, D, S]) close() {
 	if c.run != nil {
 		c.run.stop()
 	}
-	if c.rows != nil {
+	if c.rows != nil && (c.run == nil || !c.run.stuck.Load()) {
 		c.rows.Close()
 	}
 }
@@ -272,7 +272,7 @@ func (c *clocks[P, D, S]) begin(ctx context.Context) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.pacer = c.rows.Pacer
+	r.pacer, r.timeout = c.rows.Pacer, c.rows.Timeout
 	r.mayLead()
 	r.start()
 	return r, nil

@@ -15,7 +15,8 @@ type beginning struct {
 	First, Last, Every int
 	Shapes             []Shape
 	Param              []byte
-	States             [][]byte // of the workers that it runs; nil where they begin
+	Timeout            time.Duration // without a sign of a worker
+	States             [][]byte      // of the workers that it runs; nil where they begin
 }
 
 // gather begins a run whose workers and shards are in other processes. This one knows how far all are, and takes what
@@ -54,7 +55,8 @@ func (c *clocks[P, D, S]) gather(ctx context.Context) (*run, error) {
 
 // brief sends members what they begin with.
 func (c *clocks[P, D, S]) brief(gang rdd.Gang, r *run) error {
-	b := beginning{Cast: cast{gang.Slots(), gang.Homes()}, First: r.first, Last: r.last, Every: r.every}
+	b := beginning{Cast: cast{gang.Slots(), gang.Homes()}, First: r.first, Last: r.last, Every: r.every,
+		Timeout: gang.Timeout()}
 	for _, t := range r.tables {
 		b.Shapes = append(b.Shapes, t.shape())
 	}
@@ -115,6 +117,7 @@ func (w Work[P, D, S]) serve(r *run, b *beginning, from *early, rows func(split 
 	if err := w.employ(r, b.States, param, rows); err != nil {
 		return err
 	}
+	r.timeout = b.Timeout
 	if err := r.awaitGo(from); err != nil {
 		return ofTheEnd(err)
 	}

@@ -188,6 +188,8 @@ func (n *network) Homes() (all []int) {
 	return all
 }
 
+func (n *network) Timeout() time.Duration { return 30 * time.Second }
+
 func (n *network) Send(to int, m []byte) error { return n.sender(rdd.Leader)(to, m) }
 
 func (n *network) Recv() (int, []byte, error) { return n.receiver(rdd.Leader)() }

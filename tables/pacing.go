@@ -48,8 +48,11 @@ func (w *worker) did(r *run, rows float64) {
 	if r.over() {
 		panic(halt{})
 	}
+	w.moved.Add(1)
 	if r.pause != nil {
+		w.waits.Store(true)
 		d := r.pause()
+		w.waits.Store(false)
 		w.paused += d
 		w.pacing.waited(d)
 	}

@@ -38,6 +38,8 @@ type run struct {
 	ready   chan struct{}   // has something when a moment may be whole, or the run has ended
 	horizon atomic.Int64    // no worker begins this clock yet: what is reported is taken in time
 	ahead   int             // of the last report that was taken
+	stuck   atomic.Bool     // it has ended as a worker does not come back
+	timeout time.Duration   // without a sign of a worker in its clock; 0 is none
 	stopped chan struct{}
 	once    sync.Once
 	all     sync.WaitGroup
@@ -73,6 +75,8 @@ type worker struct {
 	access   []any         // by table
 	notes    any           // the program's
 	pacing   *pacing       // of the slot that it is on
+	moved    atomic.Int64  // signs that it goes on
+	waits    atomic.Bool   // for others, within its clock
 	paused   time.Duration // within the clock that it is in: the goroutine's that runs it
 }
 
@@ -162,12 +166,14 @@ func (r *run) start() {
 func (r *run) ticks() {
 	tick := time.NewTicker(ticks)
 	defer tick.Stop()
+	look := r.newWatch()
 	for {
 		select {
 		case <-tick.C:
 			for _, t := range r.tables {
 				t.tick()
 			}
+			look.look()
 		case <-r.stopped:
 			return
 		}
@@ -189,6 +195,7 @@ func (r *run) slot(x *executor, number int) {
 		p.waited(time.Since(began))
 		began = time.Now()
 		w.pacing = &p
+		w.moved.Add(1)
 		err := r.clock(w)
 		p.worked()
 		if err != nil && err != errHalted {
@@ -399,13 +406,15 @@ func (r *run) end() {
 	r.stir()
 }
 
-// stop ends the run and waits for its goroutines.
+// stop ends the run and waits for its goroutines, but for a worker's that does not come back.
 func (r *run) stop() {
 	r.end()
 	if r.close != nil {
 		r.close()
 	}
-	r.all.Wait()
+	if !r.stuck.Load() {
+		r.all.Wait()
+	}
 }
 
 // wake has a worker ask again that waits within its clock, or for one.
@@ -422,6 +431,8 @@ func (w *worker) wake() {
 // wait waits until the worker is woken.
 func (w *worker) wait(r *run) {
 	began := time.Now()
+	w.waits.Store(true)
+	defer w.waits.Store(false)
 	select {
 	case <-w.woken:
 		w.paused += time.Since(began)

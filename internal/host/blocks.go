@@ -23,7 +23,10 @@ func (r *localRunner) serveBlocks(dir string) (addr string, stop func(), err err
 	if r.process.Unreachable {
 		return "", func() {}, nil
 	}
-	return r.self.serve(dir, "blocks.sock", func(s *grpc.Server) { wire.RegisterBlocksServer(s, r) })
+	return r.self.serve(dir, "blocks.sock", func(s *grpc.Server) {
+		wire.RegisterBlocksServer(s, r)
+		wire.RegisterGangsServer(s, r)
+	})
 }
 
 // Fetch sends a split that this runner holds, after the description of its pack.
@@ -164,12 +167,21 @@ func (r *localRunner) hand(ctx context.Context, h *wire.Hand) error {
 	return err
 }
 
-// peer returns a connection to another runner, or to the driver.
+// peer returns the blocks of another runner, or of the driver.
 func (r *localRunner) peer(addr string) (wire.BlocksClient, error) {
+	c, err := r.reached(addr)
+	if err != nil {
+		return nil, err
+	}
+	return wire.NewBlocksClient(c), nil
+}
+
+// reached returns a connection to another runner, or to the driver.
+func (r *localRunner) reached(addr string) (*grpc.ClientConn, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.peers[addr]; c != nil {
-		return wire.NewBlocksClient(c), nil
+		return c, nil
 	}
 	dial := func() (*grpc.ClientConn, error) { return r.self.dial(addr) }
 	if addr == r.process.Driver {
@@ -183,7 +195,7 @@ func (r *localRunner) peer(addr string) (wire.BlocksClient, error) {
 		r.peers = map[string]*grpc.ClientConn{}
 	}
 	r.peers[addr] = c
-	return wire.NewBlocksClient(c), nil
+	return c, nil
 }
 
 // open starts receiving a split from another runner, or only its pack's

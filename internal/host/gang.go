@@ -27,6 +27,7 @@ type gang struct {
 	r       *remote
 	id      uint64
 	pack    int
+	timeout time.Duration
 	members []string
 	conns   []*relayConn
 	slots   []int
@@ -54,6 +55,7 @@ func (j *Job) Gather(ctx context.Context, work, packNode int, before error) (rdd
 	if err != nil {
 		return nil, err
 	}
+	g.timeout = j.cfg.Job.EnsureDefaults().TaskTimeout
 	if len(begin.Holders) != len(meta.Splits) {
 		return nil, fault.Newf(fault.Internal, "gather", "executors", "%d of %d splits are placed", len(begin.Holders),
 			len(meta.Splits))
@@ -236,6 +238,9 @@ func (g *gang) fail(err error) {
 	g.mu.Unlock()
 	g.in.Stop()
 }
+
+// Timeout returns how long a worker may give no sign.
+func (g *gang) Timeout() time.Duration { return g.timeout }
 
 // Slots returns how many slots each member has.
 func (g *gang) Slots() []int { return g.slots }

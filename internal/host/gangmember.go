@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -38,7 +37,7 @@ type membership struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	mu     sync.Mutex
-	ways   map[int]wire.Blocks_SpeakClient // to other members; nil is by way of the job's process
+	ways   map[int]wire.Gangs_SpeakClient // to other members; nil is by way of the job's process
 }
 
 // of returns the membership in a gang; nil where that has ended.
@@ -50,7 +49,7 @@ func (s *memberships) of(r *localRunner, id uint64) *membership {
 		return nil
 	}
 	if m == nil {
-		m = &membership{runner: r, id: id, in: wire.NewQueue[*wire.Gang](), ways: map[int]wire.Blocks_SpeakClient{}}
+		m = &membership{runner: r, id: id, in: wire.NewQueue[*wire.Gang](), ways: map[int]wire.Gangs_SpeakClient{}}
 		m.ctx, m.cancel = context.WithCancel(context.Background())
 		if s.known == nil {
 			s.known = map[uint64]*membership{}
@@ -183,7 +182,7 @@ func (m *membership) unreached(to int, err error) error {
 }
 
 // way returns the connection to another member, which stays what it is: messages keep their order.
-func (m *membership) way(to int) (wire.Blocks_SpeakClient, error) {
+func (m *membership) way(to int) (wire.Gangs_SpeakClient, error) {
 	m.mu.Lock()
 	way, known := m.ways[to]
 	m.mu.Unlock()
@@ -201,15 +200,15 @@ func (m *membership) way(to int) (wire.Blocks_SpeakClient, error) {
 }
 
 // speak opens a connection to another member; nil where there is none.
-func (m *membership) speak(addr string) (wire.Blocks_SpeakClient, error) {
+func (m *membership) speak(addr string) (wire.Gangs_SpeakClient, error) {
 	if addr == "" || m.runner.process.Unreachable {
 		return nil, nil
 	}
-	c, err := m.runner.peer(addr)
+	c, err := m.runner.reached(addr)
 	if err != nil {
 		return nil, err
 	}
-	way, err := c.Speak(m.ctx, grpc.WaitForReady(false))
+	way, err := wire.NewGangsClient(c).Speak(m.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +234,7 @@ func (m *membership) open(ctx context.Context, split int) (*pack.Split, error) {
 }
 
 // Speak takes what another member of a gang sends.
-func (r *localRunner) Speak(stream wire.Blocks_SpeakServer) error {
+func (r *localRunner) Speak(stream wire.Gangs_SpeakServer) error {
 	for {
 		g, err := stream.Recv()
 		if errors.Is(err, io.EOF) {

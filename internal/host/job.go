@@ -240,9 +240,8 @@ func (j *Job) Host(ctx context.Context, node int) (h rdd.Host, err error) {
 		return h, fault.Newf(fault.Usage, "run", "parameter tables", "they do not run in virtual time yet").
 			WithHint("leave --clock virtual out: --pace works on the real clock")
 	}
-	h = rdd.Host{Executors: j.cfg.Executors, Slots: j.cfg.Slots, Pacer: func(executor, slot int) rdd.Pacer {
-		return pacerOf(l.pacers(executor), slot)
-	}}
+	h = rdd.Host{Executors: j.cfg.Executors, Slots: j.cfg.Slots, Timeout: j.cfg.Job.EnsureDefaults().TaskTimeout}
+	h.Pacer = func(executor, slot int) rdd.Pacer { return pacerOf(l.pacers(executor), slot) }
 	h.Dir, _, err = j.packs.Pack(ctx, node)
 	return h, err
 }

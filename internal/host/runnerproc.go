@@ -151,6 +151,7 @@ func (h hangUp) Read(p []byte) (int, error) {
 // what it serves to them.
 type localRunner struct {
 	wire.UnimplementedBlocksServer
+	wire.UnimplementedGangsServer
 	process wire.Process
 	self    jobParty
 	cache   *pack.Cache

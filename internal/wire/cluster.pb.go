@@ -6084,10 +6084,11 @@ const file_cluster_proto_rawDesc = "" +
 	"\aDrivers\x12\x1b.volley.wire.DriversRequest\x1a\x19.volley.wire.DriversReply\x12P\n" +
 	"\fRemoveDriver\x12 .volley.wire.RemoveDriverRequest\x1a\x1e.volley.wire.RemoveDriverReply\x12;\n" +
 	"\x05Enrol\x12\x19.volley.wire.EnrolRequest\x1a\x17.volley.wire.EnrolReply\x12A\n" +
-	"\bSnapshot\x12\x1c.volley.wire.SnapshotRequest\x1a\x15.volley.wire.FilePart0\x012\xb8\x01\n" +
+	"\bSnapshot\x12\x1c.volley.wire.SnapshotRequest\x1a\x15.volley.wire.FilePart0\x012\x80\x01\n" +
 	"\x06Blocks\x12<\n" +
 	"\x05Fetch\x12\x19.volley.wire.BlockRequest\x1a\x16.volley.wire.BlockPart0\x01\x128\n" +
-	"\x04Give\x12\x16.volley.wire.BlockPart\x1a\x16.volley.wire.GiveReply(\x01\x126\n" +
+	"\x04Give\x12\x16.volley.wire.BlockPart\x1a\x16.volley.wire.GiveReply(\x012?\n" +
+	"\x05Gangs\x126\n" +
 	"\x05Speak\x12\x11.volley.wire.Gang\x1a\x18.volley.wire.SpokenReply(\x012\xf6\x01\n" +
 	"\x05Files\x128\n" +
 	"\x04Have\x12\x18.volley.wire.HaveRequest\x1a\x16.volley.wire.HaveReply\x129\n" +
@@ -6286,7 +6287,7 @@ var file_cluster_proto_depIdxs = []int32{
 	7,  // 74: volley.wire.Cluster.Snapshot:input_type -> volley.wire.SnapshotRequest
 	72, // 75: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
 	74, // 76: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
-	95, // 77: volley.wire.Blocks.Speak:input_type -> volley.wire.Gang
+	95, // 77: volley.wire.Gangs.Speak:input_type -> volley.wire.Gang
 	13, // 78: volley.wire.Files.Have:input_type -> volley.wire.HaveRequest
 	16, // 79: volley.wire.Files.Keep:input_type -> volley.wire.FileChange
 	18, // 80: volley.wire.Files.Bring:input_type -> volley.wire.BringRequest
@@ -6327,7 +6328,7 @@ var file_cluster_proto_depIdxs = []int32{
 	52, // 115: volley.wire.Cluster.Snapshot:output_type -> volley.wire.FilePart
 	74, // 116: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
 	73, // 117: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
-	11, // 118: volley.wire.Blocks.Speak:output_type -> volley.wire.SpokenReply
+	11, // 118: volley.wire.Gangs.Speak:output_type -> volley.wire.SpokenReply
 	14, // 119: volley.wire.Files.Have:output_type -> volley.wire.HaveReply
 	17, // 120: volley.wire.Files.Keep:output_type -> volley.wire.KeepReply
 	52, // 121: volley.wire.Files.Bring:output_type -> volley.wire.FilePart
@@ -6390,7 +6391,7 @@ func file_cluster_proto_init() {
 			NumEnums:      0,
 			NumMessages:   94,
 			NumExtensions: 0,
-			NumServices:   4,
+			NumServices:   5,
 		},
 		GoTypes:           file_cluster_proto_goTypes,
 		DependencyIndexes: file_cluster_proto_depIdxs,

@@ -1398,7 +1398,6 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 const (
 	Blocks_Fetch_FullMethodName = "/volley.wire.Blocks/Fetch"
 	Blocks_Give_FullMethodName  = "/volley.wire.Blocks/Give"
-	Blocks_Speak_FullMethodName = "/volley.wire.Blocks/Speak"
 )
 
 // BlocksClient is the client API for Blocks service.
@@ -1411,8 +1410,6 @@ type BlocksClient interface {
 	Fetch(ctx context.Context, in *BlockRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BlockPart], error)
 	// Give brings the driver a block that it has asked for.
 	Give(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[BlockPart, GiveReply], error)
-	// Speak carries what a member of a gang sends to another, in its order.
-	Speak(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[Gang, SpokenReply], error)
 }
 
 type blocksClient struct {
@@ -1455,19 +1452,6 @@ func (c *blocksClient) Give(ctx context.Context, opts ...grpc.CallOption) (grpc.
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Blocks_GiveClient = grpc.ClientStreamingClient[BlockPart, GiveReply]
 
-func (c *blocksClient) Speak(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[Gang, SpokenReply], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Blocks_ServiceDesc.Streams[2], Blocks_Speak_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[Gang, SpokenReply]{ClientStream: stream}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Blocks_SpeakClient = grpc.ClientStreamingClient[Gang, SpokenReply]
-
 // BlocksServer is the server API for Blocks service.
 // All implementations must embed UnimplementedBlocksServer
 // for forward compatibility.
@@ -1478,8 +1462,6 @@ type BlocksServer interface {
 	Fetch(*BlockRequest, grpc.ServerStreamingServer[BlockPart]) error
 	// Give brings the driver a block that it has asked for.
 	Give(grpc.ClientStreamingServer[BlockPart, GiveReply]) error
-	// Speak carries what a member of a gang sends to another, in its order.
-	Speak(grpc.ClientStreamingServer[Gang, SpokenReply]) error
 	mustEmbedUnimplementedBlocksServer()
 }
 
@@ -1495,9 +1477,6 @@ func (UnimplementedBlocksServer) Fetch(*BlockRequest, grpc.ServerStreamingServer
 }
 func (UnimplementedBlocksServer) Give(grpc.ClientStreamingServer[BlockPart, GiveReply]) error {
 	return status.Error(codes.Unimplemented, "method Give not implemented")
-}
-func (UnimplementedBlocksServer) Speak(grpc.ClientStreamingServer[Gang, SpokenReply]) error {
-	return status.Error(codes.Unimplemented, "method Speak not implemented")
 }
 func (UnimplementedBlocksServer) mustEmbedUnimplementedBlocksServer() {}
 func (UnimplementedBlocksServer) testEmbeddedByValue()                {}
@@ -1538,13 +1517,6 @@ func _Blocks_Give_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Blocks_GiveServer = grpc.ClientStreamingServer[BlockPart, GiveReply]
 
-func _Blocks_Speak_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(BlocksServer).Speak(&grpc.GenericServerStream[Gang, SpokenReply]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Blocks_SpeakServer = grpc.ClientStreamingServer[Gang, SpokenReply]
-
 // Blocks_ServiceDesc is the grpc.ServiceDesc for Blocks service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1563,9 +1535,105 @@ var Blocks_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _Blocks_Give_Handler,
 			ClientStreams: true,
 		},
+	},
+	Metadata: "cluster.proto",
+}
+
+const (
+	Gangs_Speak_FullMethodName = "/volley.wire.Gangs/Speak"
+)
+
+// GangsClient is the client API for Gangs service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Gangs is what a runner serves to the other runners of its job.
+type GangsClient interface {
+	// Speak carries what a member of a gang sends to another, in its order.
+	Speak(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[Gang, SpokenReply], error)
+}
+
+type gangsClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewGangsClient(cc grpc.ClientConnInterface) GangsClient {
+	return &gangsClient{cc}
+}
+
+func (c *gangsClient) Speak(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[Gang, SpokenReply], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Gangs_ServiceDesc.Streams[0], Gangs_Speak_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[Gang, SpokenReply]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Gangs_SpeakClient = grpc.ClientStreamingClient[Gang, SpokenReply]
+
+// GangsServer is the server API for Gangs service.
+// All implementations must embed UnimplementedGangsServer
+// for forward compatibility.
+//
+// Gangs is what a runner serves to the other runners of its job.
+type GangsServer interface {
+	// Speak carries what a member of a gang sends to another, in its order.
+	Speak(grpc.ClientStreamingServer[Gang, SpokenReply]) error
+	mustEmbedUnimplementedGangsServer()
+}
+
+// UnimplementedGangsServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedGangsServer struct{}
+
+func (UnimplementedGangsServer) Speak(grpc.ClientStreamingServer[Gang, SpokenReply]) error {
+	return status.Error(codes.Unimplemented, "method Speak not implemented")
+}
+func (UnimplementedGangsServer) mustEmbedUnimplementedGangsServer() {}
+func (UnimplementedGangsServer) testEmbeddedByValue()               {}
+
+// UnsafeGangsServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to GangsServer will
+// result in compilation errors.
+type UnsafeGangsServer interface {
+	mustEmbedUnimplementedGangsServer()
+}
+
+func RegisterGangsServer(s grpc.ServiceRegistrar, srv GangsServer) {
+	// If the following call panics, it indicates UnimplementedGangsServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Gangs_ServiceDesc, srv)
+}
+
+func _Gangs_Speak_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(GangsServer).Speak(&grpc.GenericServerStream[Gang, SpokenReply]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Gangs_SpeakServer = grpc.ClientStreamingServer[Gang, SpokenReply]
+
+// Gangs_ServiceDesc is the grpc.ServiceDesc for Gangs service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Gangs_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "volley.wire.Gangs",
+	HandlerType: (*GangsServer)(nil),
+	Methods:     []grpc.MethodDesc{},
+	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "Speak",
-			Handler:       _Blocks_Speak_Handler,
+			Handler:       _Gangs_Speak_Handler,
 			ClientStreams: true,
 		},
 	},

@@ -249,6 +249,9 @@ func (c *ClientOf[V]) AskToFlush() {
 func (c *ClientOf[V]) Flush(id Worker, now time.Duration) []Command[V] {
 	s := c.workers[id]
 	s.due.Store(false)
+	if !c.o.Eager { // it was asked for a sign only
+		return nil
+	}
 	c.flush(s, now)
 	return c.sendOf(s, now, nil)
 }

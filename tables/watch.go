@@ -1,0 +1,56 @@
+package tables
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// watch ends a run in which a worker gives no sign for too long: it takes no row, and uses no table.
+type watch struct {
+	run   *run
+	moved map[*worker]int64
+	since map[*worker]time.Time
+	at    time.Time
+}
+
+func (r *run) newWatch() *watch {
+	return &watch{run: r, moved: map[*worker]int64{}, since: map[*worker]time.Time{}, at: time.Now()}
+}
+
+// looks is how often a worker is looked at while it may give no sign.
+const looks = 8
+
+func (w *watch) look() {
+	if w.run.timeout <= 0 || time.Since(w.at) < w.run.timeout/looks {
+		return
+	}
+	w.at = time.Now()
+	for _, x := range w.run.executors {
+		for _, k := range x.workers {
+			if x.here {
+				w.lookAt(x, k)
+			}
+		}
+	}
+	for _, t := range w.run.tables {
+		t.halt() // who uses one gives a sign
+	}
+}
+
+func (w *watch) lookAt(x *executor, k *worker) {
+	x.mu.Lock()
+	running, clock := k.running, k.clock
+	x.mu.Unlock()
+	if moved := k.moved.Load(); !running || k.waits.Load() || moved != w.moved[k] || w.since[k].IsZero() {
+		w.moved[k], w.since[k] = moved, w.at
+		return
+	}
+	if silent := w.at.Sub(w.since[k]); silent >= w.run.timeout {
+		w.run.stuck.Store(true)
+		w.run.fail(fault.Newf(fault.Timeout, "run", fmt.Sprintf("clock %d of worker %d", clock, k.id),
+			"for %v it has taken no row and used no table", silent.Round(100*time.Millisecond)).
+			WithHint("--task-timeout says how long it may, or call Clock.Worked in long loops"))
+	}
+}
