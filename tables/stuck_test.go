@@ -43,7 +43,7 @@ func TestWorkersThatDoNotComeBackEndTheRun(t *testing.T) {
 			}
 		}, "", fault.Internal},
 	} {
-		cfg, err := volley.ParseConfig("--data-dir", t.TempDir(), "--executors", "2", "--task-timeout", "500ms")
+		cfg, err := volley.ParseConfig("--data-dir", t.TempDir(), "--executors", "2", "--task-timeout", "2s")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,12 +11,12 @@ import (
 type watch struct {
 	run   *run
 	moved map[*worker]int64
-	since map[*worker]time.Time
+	quiet map[*worker]int // looks in a row without a sign: a process that was stopped meanwhile has had one
 	at    time.Time
 }
 
 func (r *run) newWatch() *watch {
-	return &watch{run: r, moved: map[*worker]int64{}, since: map[*worker]time.Time{}, at: time.Now()}
+	return &watch{run: r, moved: map[*worker]int64{}, quiet: map[*worker]int{}, at: time.Now()}
 }
 
 // looks is how often a worker is looked at while it may give no sign.
@@ -43,14 +43,14 @@ func (w *watch) lookAt(x *executor, k *worker) {
 	x.mu.Lock()
 	running, clock := k.running, k.clock
 	x.mu.Unlock()
-	if moved := k.moved.Load(); !running || k.waits.Load() || moved != w.moved[k] || w.since[k].IsZero() {
-		w.moved[k], w.since[k] = moved, w.at
+	if moved := k.moved.Load(); !running || k.waits.Load() || moved != w.moved[k] {
+		w.moved[k], w.quiet[k] = moved, 0
 		return
 	}
-	if silent := w.at.Sub(w.since[k]); silent >= w.run.timeout {
+	if w.quiet[k]++; w.quiet[k] >= looks {
 		w.run.stuck.Store(true)
 		w.run.fail(fault.Newf(fault.Timeout, "run", fmt.Sprintf("clock %d of worker %d", clock, k.id),
-			"for %v it has taken no row and used no table", silent.Round(100*time.Millisecond)).
+			"for %v it has taken no row and used no table", w.run.timeout).
 			WithHint("--task-timeout says how long it may, or call Clock.Worked in long loops"))
 	}
 }
