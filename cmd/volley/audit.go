@@ -132,6 +132,10 @@ func replay(ctx context.Context, path, dataDir string) error {
 		return fault.Newf(fault.Corrupt, "replay", path, "it says that it is of the job %s, its arguments are of %s",
 			l.Header.Job, named.Job)
 	}
+	if slices.ContainsFunc(placedJobs(), func(j placedJob) bool { return j.name() == l.Header.Job }) {
+		return fault.Newf(fault.Usage, "replay", path, "jobs without steps, such as %s, cannot be replayed yet",
+			l.Header.Job).WithHint("volley verify checks what their logs have")
+	}
 	if !slices.Contains(jobNames(), l.Header.Job) {
 		return fault.Newf(fault.BadInput, "replay", path, "%q is not a bundled job", l.Header.Job)
 	}
