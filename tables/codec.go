@@ -2,7 +2,6 @@ package tables
 
 import (
 	"encoding/binary"
-	"fmt"
 	"unsafe"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -246,6 +245,3 @@ func rowOf[T Number](r *reader, columns int) (row Row[T]) {
 	row.Values = numbers[T](r, m)
 	return row
 }
-
-// String names a kind in errors.
-func (k kind) String() string { return fmt.Sprintf("message %d", byte(k)) }

@@ -295,38 +295,37 @@ func TestMembersComeToWhatOneProcessComesTo(t *testing.T) {
 	}
 }
 
-// TestARunOfMembersEndsWithWhatOneSays has a member's error end the run, and it is not begun again.
-func TestARunOfMembersEndsWithWhatOneSays(t *testing.T) {
+// firstTick waits for the first tick of a program on gangs, and returns how many were begun and why there is none.
+func firstTick(t *testing.T, next func() *network) (begun int, err error) {
 	p := tally(BSP())
 	p.counts.Reshape(gangRows, gangColumns)
 	p.sums.Reshape(gangRows, gangColumns)
-	begun := 0
 	c := &clocks[float64, int64, tallied]{Work: p.Work, clocks: 4, every: 1, workers: gangWorkers,
 		gang: func(context.Context, error) (rdd.Gang, error) {
 			begun++
-			n := gather(rand.New(rand.NewPCG(1, 1)), 2, -1, BSP())
-			n.fail(fault.Newf(fault.UserCode, "run", "a clock", "it is wrong"))
-			return n, nil
+			return next(), nil
 		}}
 	defer c.close()
-	if _, err := c.take(t.Context(), 1); fault.KindOf(err) != fault.UserCode || begun != 1 {
+	_, err = c.take(t.Context(), 1)
+	return begun, err
+}
+
+// TestARunOfMembersEndsWithWhatOneSays has a member's error end the run, and it is not begun again.
+func TestARunOfMembersEndsWithWhatOneSays(t *testing.T) {
+	begun, err := firstTick(t, func() *network {
+		n := gather(rand.New(rand.NewPCG(1, 1)), 2, -1, BSP())
+		n.fail(fault.Newf(fault.UserCode, "run", "a clock", "it is wrong"))
+		return n
+	})
+	if fault.KindOf(err) != fault.UserCode || begun != 1 {
 		t.Errorf("%v after %d runs", err, begun)
 	}
 }
 
 // TestLossesWithoutProgressEnd has a run given up whose members are lost again and again.
 func TestLossesWithoutProgressEnd(t *testing.T) {
-	p := tally(BSP())
-	p.counts.Reshape(gangRows, gangColumns)
-	p.sums.Reshape(gangRows, gangColumns)
-	begun := 0
-	c := &clocks[float64, int64, tallied]{Work: p.Work, clocks: 4, every: 1, workers: gangWorkers,
-		gang: func(context.Context, error) (rdd.Gang, error) {
-			begun++
-			return gather(rand.New(rand.NewPCG(1, 1)), 2, 1, BSP()), nil
-		}}
-	defer c.close()
-	if _, err := c.take(t.Context(), 1); fault.KindOf(err) != fault.ExecutorLost || begun != mostLosses {
+	begun, err := firstTick(t, func() *network { return gather(rand.New(rand.NewPCG(1, 1)), 2, 1, BSP()) })
+	if fault.KindOf(err) != fault.ExecutorLost || begun != mostLosses {
 		t.Errorf("%v after %d runs", err, begun)
 	}
 }
