@@ -17,6 +17,7 @@ type Host struct {
 	Executors, Slots int    // slots of each
 	Pacer            func(executor, slot int) Pacer
 	Timeout          time.Duration // how long a worker may give no sign
+	Computed         *Computed     // where the clock is virtual; nil where it is real
 }
 
 // Pacer slows a slot down to a pace that is emulated; nil where it runs at its own.
@@ -25,6 +26,24 @@ type Pacer interface {
 	Worked(rows int64)
 	// Waited is called after the slot has waited: the pace does not count that time.
 	Waited(d time.Duration)
+}
+
+// Computed is what a virtual clock says of such work: times are those since it began.
+type Computed struct {
+	// Spend returns when rows are processed that a slot begins with at a time.
+	Spend func(executor, slot int, at time.Duration, rows int64) time.Duration
+	// Arrive returns when a message that leaves at a time arrives at an executor, or at the Leader.
+	Arrive func(from, to int, at time.Duration, bytes int64) time.Duration
+	// Tick is how often what leaves as bandwidth allows is looked at.
+	Tick time.Duration
+}
+
+// Worked notes that work which is no step has gone on for a time, for the job's time in training; a virtual clock is
+// set on by it.
+func (s *Session) Worked(d time.Duration) {
+	if c, ok := s.cluster.(interface{ Worked(d time.Duration) }); ok {
+		c.Worked(d)
+	}
 }
 
 // hosting is a cluster that can have such work done within the job's own process.

@@ -19,6 +19,8 @@ type Tick struct {
 	// Busy is how long slots have worked so far, all together, and Waited how long they have waited, as no worker of
 	// theirs might go on.
 	Busy, Waited time.Duration
+	// Took is how long it has taken since Clocks began, on the job's clock.
+	Took time.Duration
 	// Restarts is how often the workers have begun again from an earlier tick, as an executor was lost.
 	Restarts int
 	run      *run
@@ -66,7 +68,7 @@ func (w Work[P, D, S]) Clocks(ctx context.Context, s *rdd.Session, param P, cloc
 			return
 		}
 		defer c.close()
-		begun := false
+		begun, took := false, time.Duration(0)
 		for turn := range rdd.Iterations(ctx, s, &c.at, (clocks+every-1)/every) {
 			begun = true
 			m, err := c.take(ctx, min(clocks, turn.Number*every))
@@ -77,6 +79,9 @@ func (w Work[P, D, S]) Clocks(ctx context.Context, s *rdd.Session, param P, cloc
 			c.at = progress{Clock: m.clock, States: m.states, tables: c.run.tables, of: m}
 			t := &Tick{Clock: m.clock, Restarts: c.restarts, run: c.run, of: m, turn: turn}
 			t.Busy, t.Waited = c.spent()
+			t.Took = c.took()
+			s.Worked(t.Took - took)
+			took = t.Took
 			if !yield(t, nil) {
 				return
 			}
@@ -109,6 +114,7 @@ type clocks[P, D, S any] struct {
 	restarts int
 	busy     time.Duration // in earlier runs
 	waited   time.Duration
+	before   time.Duration // that earlier runs took
 }
 
 func (w Work[P, D, S]) open(ctx context.Context, s *rdd.Session, param P, n, every int) (*clocks[P, D, S], error) {
@@ -212,6 +218,7 @@ func (c *clocks[P, D, S]) again(why error) error {
 	if c.run != nil {
 		c.run.stop()
 		c.busy, c.waited = c.spent()
+		c.before = c.took()
 		c.run = nil
 	}
 	if c.at.of == nil {
@@ -272,7 +279,9 @@ func (c *clocks[P, D, S]) begin(ctx context.Context) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.pacer, r.timeout = c.rows.Pacer, c.rows.Timeout
+	if r.pacer, r.timeout = c.rows.Pacer, c.rows.Timeout; c.rows.Computed != nil {
+		r.compute(*c.rows.Computed)
+	}
 	r.mayLead()
 	r.start()
 	return r, nil
@@ -298,6 +307,9 @@ func (w Work[P, D, S]) employ(r *run, from [][]byte, param P, rows func(int) ite
 	}
 	return nil
 }
+
+// took returns how long all runs have taken.
+func (c *clocks[P, D, S]) took() time.Duration { return c.before + c.run.now() }
 
 // spent returns how long slots have worked and waited, in all runs.
 func (c *clocks[P, D, S]) spent() (busy, waited time.Duration) {

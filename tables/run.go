@@ -25,7 +25,8 @@ type run struct {
 	close              func()               // ends those of other processes
 	pause              func() time.Duration // waits while other jobs have the slots
 	pacer              func(executor, slot int) rdd.Pacer
-	going              bool // the job's process has said so, to a member
+	computed           *computed // nil on the real clock
+	going              bool      // the job's process has said so, to a member
 	tables             []tableOf
 	index              map[any]int // of tables
 	executors          []*executor
@@ -59,7 +60,7 @@ type executor struct {
 	here    bool // in this process
 	slots   int
 	mu      sync.Mutex
-	changed *sync.Cond
+	changed signal
 	workers []*worker
 	busy    time.Duration // of slots
 	waited  time.Duration // for workers that may begin, or within their clocks
@@ -130,7 +131,12 @@ func (r *run) mayLead() {
 
 const mostAhead = 64
 
-func (r *run) now() time.Duration { return time.Since(r.began) }
+func (r *run) now() time.Duration {
+	if r.computed != nil {
+		return r.computed.now
+	}
+	return time.Since(r.began)
+}
 
 // startTables begins the machines of this process.
 func (r *run) startTables() {
@@ -154,10 +160,16 @@ func (r *run) start() {
 			}
 		}
 		for slot := range min(x.slots, len(x.workers)) {
-			r.all.Go(func() { r.slot(x, slot) })
+			if r.computed != nil {
+				r.computed.spawn(func() { r.slot(x, slot) })
+			} else {
+				r.all.Go(func() { r.slot(x, slot) })
+			}
 		}
 	}
-	if r.self != rdd.Leader {
+	if r.computed != nil {
+		r.ticksComputed()
+	} else if r.self != rdd.Leader {
 		r.all.Go(r.ticks)
 	}
 }
@@ -187,13 +199,13 @@ func (r *run) slot(x *executor, number int) {
 		p.Pacer = r.pacer(x.id, number)
 	}
 	for {
-		began := time.Now()
+		began := r.now()
 		w := r.next(x)
 		if w == nil {
 			return
 		}
-		p.waited(time.Since(began))
-		began = time.Now()
+		p.waited(r.now() - began)
+		began = r.now()
 		w.pacing = &p
 		w.moved.Add(1)
 		err := r.clock(w)
@@ -203,7 +215,7 @@ func (r *run) slot(x *executor, number int) {
 		}
 		x.mu.Lock()
 		w.running = false
-		x.waited, x.busy, w.paused = x.waited+w.paused, x.busy+time.Since(began)-w.paused, 0
+		x.waited, x.busy, w.paused = x.waited+w.paused, x.busy+r.now()-began-w.paused, 0
 		if err == nil {
 			w.clock++
 		}
@@ -236,9 +248,9 @@ func (r *run) next(x *executor) *worker {
 			best.running = true
 			return best
 		}
-		began := time.Now()
+		began := r.now()
 		x.changed.Wait()
-		x.waited += time.Since(began)
+		x.waited += r.now() - began
 	}
 }
 
@@ -339,11 +351,22 @@ func (r *run) take(ctx context.Context, clock int) (*moment, error) {
 			r.takenUpTo(clock)
 			return m, nil
 		}
-		select {
-		case <-r.ready:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := r.await(ctx); err != nil {
+			return nil, err
 		}
+	}
+}
+
+// await waits until there may be something to take.
+func (r *run) await(ctx context.Context) error {
+	if r.computed != nil {
+		return r.awaitComputed(ctx)
+	}
+	select {
+	case <-r.ready:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -412,7 +435,9 @@ func (r *run) stop() {
 	if r.close != nil {
 		r.close()
 	}
-	if !r.stuck.Load() {
+	if r.computed != nil {
+		r.computed.drain()
+	} else if !r.stuck.Load() {
 		r.all.Wait()
 	}
 }
@@ -430,15 +455,27 @@ func (w *worker) wake() {
 
 // wait waits until the worker is woken.
 func (w *worker) wait(r *run) {
-	began := time.Now()
+	began := r.now()
 	w.waits.Store(true)
 	defer w.waits.Store(false)
+	if r.computed != nil {
+		w.parked(r)
+	}
 	select {
 	case <-w.woken:
-		w.paused += time.Since(began)
-		w.pacing.waited(time.Since(began))
+		w.paused += r.now() - began
+		w.pacing.waited(r.now() - began)
 	case <-r.stopped:
 		panic(halt{})
+	}
+}
+
+// parked waits on a virtual clock until the worker is woken, or the run has ended.
+func (w *worker) parked(r *run) {
+	w.executor.mu.Lock()
+	defer w.executor.mu.Unlock()
+	for len(w.woken) == 0 && !r.over() {
+		w.executor.changed.Wait()
 	}
 }
 

@@ -23,6 +23,7 @@ type tableOf interface {
 	restore(raw []byte) error
 	restored() []any
 	slack() int
+	eager() bool
 	halt()
 }
 
@@ -46,30 +47,42 @@ type tableRun[T Number] struct {
 // clientRun is the client of an executor. Its workers use it, too, under the lock.
 type clientRun[T Number] struct {
 	mailbox
-	mu      sync.Mutex
-	machine *consistency.ClientOf[Row[T]]
-	acts    bool                          // a goroutine carries out what it has decided
-	todo    []consistency.Command[Row[T]] // and this next
+	executor int
+	mu       sync.Mutex
+	machine  *consistency.ClientOf[Row[T]]
+	acts     bool                          // a goroutine carries out what it has decided
+	todo     []consistency.Command[Row[T]] // and this next
 }
 
 const (
 	patience = 5 * time.Minute
-	ticks    = 2 * time.Millisecond // between flushes of eager models
+	forGood  = 100 * 365 * 24 * time.Hour // a wait on a virtual clock ends, or nothing is left to happen
+	ticks    = 2 * time.Millisecond       // between flushes of eager models
 )
 
 // again returns until when a message is sent again. None is lost, as the run ends with its first connection; over a
 // slow link it may be long until one is answered.
 func (r *run) again() time.Duration {
+	if r.computed != nil {
+		return forGood
+	}
 	if r.self == everyone {
 		return time.Second
 	}
 	return time.Minute
 }
 
+// patience returns how long a worker waits at the most.
+func (r *run) patience() time.Duration {
+	if r.computed != nil {
+		return forGood
+	}
+	return patience
+}
+
 func newTableRun[T Number](r *run, index int, t *Table[T]) *tableRun[T] {
 	of := &tableRun[T]{run: r, index: index, table: t, sums: newSums[T](t.shape.Columns, t.shape.Sparse)}
-	of.o = consistency.Options{Model: t.model, Workers: len(r.workers), Shards: len(r.executors), Again: r.again(),
-		Patience: patience, Together: true, Every: consistency.Clock(r.every), Last: consistency.Clock(r.last),
+	of.o = consistency.Options{Model: t.model, Workers: len(r.workers), Shards: len(r.executors), Together: true, Every: consistency.Clock(r.every), Last: consistency.Clock(r.last),
 		Aggressive: true}
 	if !t.shape.Sparse {
 		of.blank = make([]T, t.shape.Columns)
@@ -80,6 +93,7 @@ func newTableRun[T Number](r *run, index int, t *Table[T]) *tableRun[T] {
 
 // start begins all machines, at the clock that the run begins with.
 func (of *tableRun[T]) start() {
+	of.o.Again, of.o.Patience = of.run.again(), of.run.patience()
 	if of.run.self < 0 {
 		of.startBookkeeper()
 	}
@@ -88,7 +102,7 @@ func (of *tableRun[T]) start() {
 			of.clients, of.machine, of.shards = append(of.clients, nil), append(of.machine, nil), append(of.shards, nil)
 			continue
 		}
-		c := &clientRun[T]{machine: consistency.NewClient(consistency.Client(e), of.o, of.sums)}
+		c := &clientRun[T]{executor: e, machine: consistency.NewClient(consistency.Client(e), of.o, of.sums)}
 		c.step = func(msg any) {
 			of.ask(c, func(m *consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]] {
 				return m.Step(msg, of.run.now())
@@ -134,25 +148,25 @@ func (of *tableRun[T]) startShard(s int) {
 }
 
 // toShard, toClient and toBookkeeper pass a message on to a machine, wherever it is.
-func (of *tableRun[T]) toShard(s int, m any) {
+func (of *tableRun[T]) toShard(from, s int, m any) {
 	if of.shards[s] != nil {
-		of.shards[s].post(m)
+		of.hand(from, s, s, of.shards[s], m)
 		return
 	}
 	of.run.out.post(s, func(w *writer) { of.write(w, s, m) })
 }
 
-func (of *tableRun[T]) toClient(c int, m any) {
+func (of *tableRun[T]) toClient(from, c int, m any) {
 	if of.clients[c] != nil {
-		of.clients[c].post(m)
+		of.hand(from, c, c, &of.clients[c].mailbox, m)
 		return
 	}
 	of.run.out.post(c, func(w *writer) { of.write(w, c, m) })
 }
 
-func (of *tableRun[T]) toBookkeeper(m any) {
+func (of *tableRun[T]) toBookkeeper(from int, m any) {
 	if of.keeper != nil {
-		of.keeper.post(m)
+		of.hand(from, rdd.Leader, 0, of.keeper, m)
 		return
 	}
 	of.run.out.post(rdd.Leader, func(w *writer) { of.write(w, 0, m) })
@@ -210,6 +224,33 @@ func (c *clientRun[T]) next() (out []consistency.Command[Row[T]]) {
 	return out
 }
 
+// hand gives a machine of this process a message of another's: at once, or when it has arrived on a virtual clock.
+func (of *tableRun[T]) hand(from, to, machine int, box *mailbox, m any) {
+	if of.run.computed == nil {
+		box.post(m)
+		return
+	}
+	bytes := func() int { return of.bytes(machine, m) }
+	of.run.computed.deliver(from, to, bytes, func() { box.post(m) })
+}
+
+// bytes returns how long a message is between processes.
+func (of *tableRun[T]) bytes(machine int, m any) int {
+	switch m.(type) {
+	case consistency.Batch[Row[T]], consistency.Value[Row[T]]:
+		w := &writer{}
+		of.write(w, machine, m)
+		return len(w.buf)
+	}
+	return shortBytes
+}
+
+// shortBytes is about how long messages are that have no rows.
+const shortBytes = 32
+
+// eager reports whether updates leave as bandwidth allows.
+func (of *tableRun[T]) eager() bool { return of.o.Model.Eager }
+
 // slack returns how many clocks a worker may be ahead.
 func (of *tableRun[T]) slack() int { return int(of.o.Slack) }
 
@@ -240,9 +281,9 @@ func (of *tableRun[T]) carryOut(c *clientRun[T], all []consistency.Command[Row[T
 	for _, cmd := range all {
 		switch {
 		case cmd.ToShard != nil:
-			of.toShard(cmd.ToShard.To, cmd.ToShard.Message)
+			of.toShard(c.executor, cmd.ToShard.To, cmd.ToShard.Message)
 		case cmd.ToBookkeeper != nil:
-			of.toBookkeeper(cmd.ToBookkeeper)
+			of.toBookkeeper(c.executor, cmd.ToBookkeeper)
 		case cmd.Wake != nil:
 			of.run.workers[*cmd.Wake].wake()
 		case cmd.Fail != nil:
@@ -256,9 +297,9 @@ func (of *tableRun[T]) carryOutShard(s int, all []consistency.Command[Row[T]]) {
 	for _, cmd := range all {
 		switch {
 		case cmd.ToClient != nil:
-			of.toClient(cmd.ToClient.To, cmd.ToClient.Message)
+			of.toClient(s, cmd.ToClient.To, cmd.ToClient.Message)
 		case cmd.ToBookkeeper != nil:
-			of.toBookkeeper(cmd.ToBookkeeper)
+			of.toBookkeeper(s, cmd.ToBookkeeper)
 		case cmd.Save != nil:
 			of.save(s, cmd.Save)
 			of.carryOutShard(s, of.machine[s].SnapshotKept(cmd.Save.Age))
@@ -291,9 +332,9 @@ func (of *tableRun[T]) send(all []consistency.Send) {
 		what, complete := m.What.(consistency.Complete)
 		switch {
 		case m.Client != nil && of.clients[*m.Client] != nil:
-			of.clients[*m.Client].post(m.What)
+			of.hand(rdd.Leader, int(*m.Client), 0, &of.clients[*m.Client].mailbox, m.What)
 		case m.Shard != nil && of.shards[*m.Shard] != nil:
-			of.shards[*m.Shard].post(m.What)
+			of.hand(rdd.Leader, *m.Shard, 0, of.shards[*m.Shard], m.What)
 		case !complete:
 		case m.Client != nil:
 			to := int(*m.Client)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -88,6 +89,8 @@ func broken(how string, c *tables.Clock[int, int64, state], p plan, r int64) err
 		return errors.New("it is a bad day")
 	case "panic":
 		panic("it is a worse day")
+	case "goexit":
+		runtime.Goexit()
 	case "row":
 		p.counts.In(c).Row(rows)
 	case "left row":

@@ -233,19 +233,6 @@ func pacerOf(of func(slot int) runner.Pacer, slot int) rdd.Pacer {
 	return of(slot)
 }
 
-// Host returns where the rows of an open pack are, for work within this process.
-func (j *Job) Host(ctx context.Context, node int) (h rdd.Host, err error) {
-	l, real := j.cluster.(*local)
-	if !real {
-		return h, fault.Newf(fault.Usage, "run", "parameter tables", "they do not run in virtual time yet").
-			WithHint("leave --clock virtual out: --pace works on the real clock")
-	}
-	h = rdd.Host{Executors: j.cfg.Executors, Slots: j.cfg.Slots, Timeout: j.cfg.Job.EnsureDefaults().TaskTimeout}
-	h.Pacer = func(executor, slot int) rdd.Pacer { return pacerOf(l.pacers(executor), slot) }
-	h.Dir, _, err = j.packs.Pack(ctx, node)
-	return h, err
-}
-
 // RunStep runs a step and notes it for the event log.
 func (j *Job) RunStep(ctx context.Context, req plan.StepRequest) (*plan.StepOutcome, error) {
 	began := j.cluster.Now()
@@ -340,7 +327,8 @@ type meter struct {
 	evaluated time.Duration // uncut passes since the first training step
 	last      *driver.StepReport
 	passes    Passes
-	lost      atomic.Int64 // executors, when the last action ended
+	worked    time.Duration // by what is no step
+	lost      atomic.Int64  // executors, when the last action ended
 }
 
 // lose notes how many executors were lost when an action ended; others may end at the same time.
@@ -377,7 +365,7 @@ func (m *meter) step(r *driver.StepReport, trains bool, began, ended time.Durati
 // train returns how long the job has trained, evaluation left out.
 func (m *meter) train() time.Duration {
 	if m.began == 0 {
-		return 0
+		return m.worked
 	}
-	return m.ended - m.began - m.evaluated
+	return m.worked + m.ended - m.began - m.evaluated
 }

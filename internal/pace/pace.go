@@ -168,6 +168,9 @@ func (l *Law) Balance(rows int64, executors, slots int) time.Duration {
 	return time.Duration(l.pass.Load())
 }
 
+// Balanced returns the length of a balanced pass; 0 until Balance.
+func (l *Law) Balanced() time.Duration { return time.Duration(l.pass.Load()) }
+
 // forever is later than any time.
 const forever = time.Duration(math.MaxInt64)
 

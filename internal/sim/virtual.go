@@ -290,3 +290,24 @@ func (e *engineWorker) finishLeased(r *executor.Run, had []*wire.Lease, include 
 	out.Busy = busy
 	return out
 }
+
+// Arrival returns when a message that leaves at a time arrives at an executor, by its number, or at the driver (below
+// 0), where it has all links to itself.
+func (v *Virtual) Arrival(from, to int, at plan.Time, bytes int64) plan.Time {
+	for _, end := range [2]int{from, to} {
+		if end < 0 {
+			at += v.law.DriverLink(bytes)
+		} else {
+			at = v.law.Send(end, at, bytes, 2*bandwidth) // each end has its link
+		}
+	}
+	return at + v.law.Latency(messageDelay)
+}
+
+// Pass lets time pass in which no step is run.
+func (v *Virtual) Pass(d time.Duration) {
+	over := false
+	v.w.At(v.w.now+d, func() { over = true })
+	for !over && v.w.Next() {
+	}
+}

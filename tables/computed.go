@@ -1,0 +1,212 @@
+package tables
+
+import (
+	"container/heap"
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/rdd"
+)
+
+// computed is the time of a run on a virtual clock. Slots take turns: each goes on until it waits, and while none can,
+// time jumps to what is next, so that a run gives the same bytes every time, whatever the machine. All of it is on the
+// goroutine that takes the run's moments.
+type computed struct {
+	rdd.Computed
+	now     time.Duration
+	queue   happenings
+	seq     int
+	slots   []*coroutine
+	current *coroutine               // that goes on; nil between them
+	arrived map[[2]int]time.Duration // of the last message, by sender and receiver: they keep their order
+}
+
+// happening is what is due at a time; of several at the same time the first that was scheduled comes first.
+type happening struct {
+	at  time.Duration
+	seq int
+	do  func()
+}
+
+type happenings []happening
+
+func (q happenings) Len() int { return len(q) }
+func (q happenings) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].seq < q[j].seq
+}
+func (q happenings) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *happenings) Push(x any)   { *q = append(*q, x.(happening)) }
+func (q *happenings) Pop() any {
+	last := len(*q) - 1
+	h := (*q)[last]
+	(*q)[last] = happening{}
+	*q = (*q)[:last]
+	return h
+}
+
+// at schedules something.
+func (c *computed) at(t time.Duration, do func()) {
+	c.seq++
+	heap.Push(&c.queue, happening{max(t, c.now), c.seq, do})
+}
+
+// next lets the next thing happen; it returns false where nothing is left.
+func (c *computed) next() bool {
+	if len(c.queue) == 0 {
+		return false
+	}
+	h := heap.Pop(&c.queue).(happening)
+	c.now = h.at
+	h.do()
+	return true
+}
+
+// coroutine is a slot's goroutine, which runs while the others wait.
+type coroutine struct {
+	of     *computed
+	resume func() (struct{}, bool)
+	yield  func(struct{}) bool
+	over   bool
+}
+
+// spawn begins a slot, at the present time.
+func (c *computed) spawn(body func()) {
+	k := &coroutine{of: c}
+	k.resume, _ = iter.Pull(func(yield func(struct{}) bool) {
+		k.yield = yield
+		body()
+	})
+	c.slots = append(c.slots, k)
+	c.at(c.now, k.goOn)
+}
+
+// goOn lets a slot go on until it waits.
+func (k *coroutine) goOn() {
+	if k.over {
+		return
+	}
+	before := k.of.current
+	k.of.current = k
+	_, more := k.resume()
+	k.over, k.of.current = !more, before
+}
+
+// wait lets others go on until the slot is told to.
+func (k *coroutine) wait() { k.yield(struct{}{}) }
+
+// drain lets all slots come to their end, once the run has.
+func (c *computed) drain() {
+	for _, k := range c.slots {
+		for !k.over {
+			k.goOn()
+		}
+	}
+}
+
+// signal is what slots wait for, as on a sync.Cond.
+type signal interface {
+	Wait()
+	Broadcast()
+}
+
+// parking is a signal of slots on a virtual clock.
+type parking struct {
+	of   *computed
+	mu   *sync.Mutex
+	here []*coroutine
+}
+
+func (p *parking) Wait() {
+	k := p.of.current
+	p.here = append(p.here, k)
+	p.mu.Unlock()
+	k.wait()
+	p.mu.Lock()
+}
+
+func (p *parking) Broadcast() {
+	for _, k := range p.here {
+		p.of.at(p.of.now, k.goOn)
+	}
+	p.here = nil
+}
+
+// slotPacer has a slot work at the speed of its law.
+type slotPacer struct {
+	of             *computed
+	executor, slot int
+}
+
+func (p slotPacer) Worked(rows int64) {
+	k := p.of.current
+	p.of.at(p.of.Spend(p.executor, p.slot, p.of.now, rows), k.goOn)
+	k.wait()
+}
+
+func (slotPacer) Waited(time.Duration) {}
+
+// deliver hands over a message once it has arrived: within an executor at once.
+func (c *computed) deliver(from, to int, bytes func() int, hand func()) {
+	if from == to {
+		hand()
+		return
+	}
+	link := [2]int{from, to}
+	at := max(c.Arrive(from, to, c.now, int64(bytes())), c.arrived[link])
+	c.arrived[link] = at
+	c.at(at, hand)
+}
+
+// compute puts a run on a virtual clock.
+func (r *run) compute(by rdd.Computed) {
+	r.computed = &computed{Computed: by, arrived: map[[2]int]time.Duration{}}
+	for _, x := range r.executors {
+		x.changed = &parking{of: r.computed, mu: &x.mu}
+	}
+	r.pacer = func(executor, slot int) rdd.Pacer { return slotPacer{r.computed, executor, slot} }
+}
+
+// awaitComputed lets things happen until there may be something to take. A worker that ends its goroutine ends this one
+// as well, after it has failed the run.
+func (r *run) awaitComputed(ctx context.Context) error {
+	over := make(chan error, 1)
+	go func() {
+		var err error
+		defer func() { over <- err }()
+		err = r.happen(ctx)
+	}()
+	return <-over
+}
+
+func (r *run) happen(ctx context.Context) error {
+	for n := 0; len(r.ready) == 0; n++ {
+		if n%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !r.computed.next() {
+			return fault.Newf(fault.Internal, "run", "workers of tables", "nothing is left to happen")
+		}
+	}
+	<-r.ready
+	return nil
+}
+
+// ticksComputed lets time pass for machines whose updates leave as bandwidth allows; those of others need no time.
+func (r *run) ticksComputed() {
+	for _, t := range r.tables {
+		if t.eager() {
+			r.computed.at(r.computed.now+r.computed.Tick, r.tickComputed)
+			return
+		}
+	}
+}
+
+func (r *run) tickComputed() {
+	for _, t := range r.tables {
+		t.tick()
+	}
+	r.ticksComputed()
+}
