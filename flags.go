@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,6 +37,22 @@ type EngineFlags struct {
 	paceRate                    float64
 	eventLog                    string
 	logLevel                    string
+	others                      []string // values of --sync that the program itself carries out
+}
+
+// AllowSync adds values to those of --sync that the program itself carries out, with workers on tables; the steps that
+// it has beside are whole. It is called before Register.
+func (f *EngineFlags) AllowSync(names ...string) { f.others = append(f.others, names...) }
+
+// own reports whether the program itself carries out what --sync says.
+func (f *EngineFlags) own() bool { return slices.Contains(f.others, f.sync) }
+
+// policy returns how steps are synchronized.
+func (f *EngineFlags) policy() (abss.Policy, error) {
+	if f.own() {
+		return abss.Steal, nil
+	}
+	return abss.ParsePolicy(f.sync)
 }
 
 // Register declares the flags with their defaults.
@@ -48,7 +65,7 @@ func (f *EngineFlags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.disk, "disk", "", "disk budget for packs, such as 20GiB (default: four fifths of the free space)")
 	fs.StringVar(&f.sync, "sync", "auto", "synchronization: auto (chosen for each pass, of the others), bsp (every "+
 		"row), steal (every row, by executors that are free), absp (Algorithm 1 of A-BSP) or deadline (cut at a "+
-		"learned time); bsp and steal give the same bytes every time")
+		"learned time); bsp and steal give the same bytes every time"+f.othersHelp())
 	fs.Float64Var(&f.ratio, "sync-ratio", 0.5,
 		"R_s: share of rows at which absp and deadline cut a step, and auto a sample, in (0, 1]; where auto's ratio "+
 			"by noise begins")
@@ -75,6 +92,15 @@ func (f *EngineFlags) Register(fs *pflag.FlagSet) {
 		"time without progress (no row read, no byte moved) after which an action's task is retried elsewhere")
 	fs.StringVar(&f.eventLog, "event-log", "", "file for the event log (volley verify, volley replay)")
 	fs.StringVar(&f.logLevel, "log-level", "warn", "trace, debug, info, warn or error, to stderr")
+}
+
+// othersHelp returns what --help says of values that the program itself carries out.
+func (f *EngineFlags) othersHelp() string {
+	if len(f.others) == 0 {
+		return ""
+	}
+	return ". Workers on parameter tables, which see of each other's updates what the model lets them: " +
+		strings.Join(f.others, ", ")
 }
 
 // usage returns a usage error about a flag.
@@ -135,6 +161,9 @@ func (f *EngineFlags) validate() error {
 		return err
 	case f.clock == "virtual" && f.pace == "":
 		return usage("clock", "virtual time needs --pace, from which it is computed")
+	case f.batchFraction < 1 && f.own():
+		return usage("batch-fraction", "it is of steps, and --sync %s has workers on tables; --batch sets the rows of "+
+			"theirs, and --wpc how much of its split each processes in a clock", f.sync)
 	case f.batchFraction < 1 && !f.whole() && !f.auto():
 		return usage("batch-fraction", "it is for --sync auto, bsp and steal and cannot be cut by %s", f.sync)
 	}
@@ -160,7 +189,7 @@ func (f *EngineFlags) Batches() bool { return f.batchFraction < 1 }
 
 // whole reports whether steps are never cut.
 func (f *EngineFlags) whole() bool {
-	p, err := abss.ParsePolicy(f.sync)
+	p, err := f.policy()
 	return err == nil && p.Whole()
 }
 
@@ -171,7 +200,7 @@ func (f *EngineFlags) Config() (Config, error) {
 	if err := f.validate(); err != nil {
 		return cfg, err
 	}
-	policy, err := abss.ParsePolicy(f.sync)
+	policy, err := f.policy()
 	if err != nil {
 		return cfg, usage("sync", "%v", err)
 	}

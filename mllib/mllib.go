@@ -5,6 +5,7 @@ import (
 
 	"github.com/volley-engine/volley/mllib/als"
 	"github.com/volley-engine/volley/mllib/graph"
+	"github.com/volley-engine/volley/mllib/internal/parameters"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/mllib/kmeans"
@@ -60,6 +61,9 @@ const (
 	Normal   = solver.Normal
 	CD       = solver.CD
 )
+
+// Bounded is how workers on tables train.
+type Bounded = parameters.Bounded
 
 // Solvers returns the names of all that there are to choose from.
 func Solvers() []Solver { return solver.Names() }

@@ -96,6 +96,32 @@ func (r *Resident[T]) Close() {
 // Splits returns how many there are.
 func (r *Resident[T]) Splits() int { return len(r.splits) }
 
+// Batches yields rows of a split of points as columns, at most a size at a time, in the order in which steps visit them
+// from a position on; each with the position of its first row. A batch is valid until the next.
+func (r *Resident[T]) Batches(split int, from int64, size int) iter.Seq2[int64, *Batch] {
+	return func(yield func(int64, *Batch) bool) {
+		s, rows, view := r.splits[split], make([]int32, size), &Batch{}
+		for i := range s.Batches {
+			b := &s.Batches[i]
+			*view = Batch{Features: s.Meta.Features, Labels: b.Labels, Weights: b.Weights, X64: b.X64, X32: b.X32,
+				Offsets: b.Offsets, Indices: b.Indices, scratch: view.scratch, weights: view.weights, all: b}
+			for p := int(max(0, from-b.First)); p < b.Rows; p += size {
+				view.Rows = rows[:min(size, b.Rows-p)]
+				b.Visit(view.Rows, p)
+				if !yield(b.First+int64(p), view) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Size returns how many rows a split has.
+func (r *Resident[T]) Size(split int) int64 { return r.splits[split].Rows }
+
+// Points reports whether rows are points, so that they have columns.
+func (r *Resident[T]) Points(split int) bool { return r.splits[split].Meta.Layout != pack.BlobLayout }
+
 // Rows yields the rows of a split in the order in which steps visit them, up to one that cannot be decoded.
 func (r *Resident[T]) Rows(split int) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {

@@ -274,7 +274,7 @@ func (c *clocks[P, D, S]) begin(ctx context.Context) (*run, error) {
 	}
 	r, err := c.restored(castOf(c.workers, c.rows.Executors, c.rows.Slots), everyone)
 	if err == nil {
-		err = c.employ(r, c.at.States, c.param, c.rows.Rows)
+		err = c.employ(r, c.at.States, c.param, c.rows)
 	}
 	if err != nil {
 		return nil, err
@@ -288,7 +288,7 @@ func (c *clocks[P, D, S]) begin(ctx context.Context) (*run, error) {
 }
 
 // employ gives a run its workers' states, from where they go on, and what they do.
-func (w Work[P, D, S]) employ(r *run, from [][]byte, param P, rows func(int) iter.Seq2[D, error]) error {
+func (w Work[P, D, S]) employ(r *run, from [][]byte, param P, rows source[D]) error {
 	states := make([]S, len(r.workers))
 	for _, x := range r.workers {
 		if r.first == 0 || !x.executor.here {

@@ -2,7 +2,6 @@ package tables
 
 import (
 	"context"
-	"iter"
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -105,11 +104,11 @@ func (w Work[P, D, S]) member(ctx context.Context, m *rdd.Member) error {
 		return err
 	}
 	r.pause, r.pacer = m.Pause, func(_, slot int) rdd.Pacer { return m.Pacer(slot) }
-	return w.serve(r, b, from, data.Rows)
+	return w.serve(r, b, from, data)
 }
 
 // serve runs the workers and shards of a member until the run ends.
-func (w Work[P, D, S]) serve(r *run, b *beginning, from *early, rows func(split int) iter.Seq2[D, error]) error {
+func (w Work[P, D, S]) serve(r *run, b *beginning, from *early, rows source[D]) error {
 	var param P
 	if err := rdd.Decode(b.Param, &param); err != nil {
 		return fault.New(fault.UserCode, "decode", "the parameter of workers", err)

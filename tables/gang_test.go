@@ -56,7 +56,10 @@ func (p *tallies) clock(c *Clock[float64, int64, tallied]) error {
 	return nil
 }
 
-func tallyRows(split int) iter.Seq2[int64, error] {
+// tallyRows are the rows of splits.
+type tallyRows struct{ source[int64] }
+
+func (tallyRows) Rows(split int) iter.Seq2[int64, error] {
 	return func(yield func(int64, error) bool) {
 		for i := range int64(20 + split) {
 			if !yield(int64(split)*100+i, nil) {
@@ -92,7 +95,7 @@ func gather(rng *rand.Rand, members, left int, m Model) *network {
 			p := tally(m)
 			r, b, err := p.joined(from)
 			if err == nil {
-				err = p.serve(r, b, from, tallyRows)
+				err = p.serve(r, b, from, tallyRows{})
 			}
 			if ofTheEnd(err) != nil {
 				n.fail(err)
@@ -222,7 +225,7 @@ func (p *tallies) ticks(t *testing.T, gang func(context.Context, error) (rdd.Gan
 	if gang == nil {
 		r, err := c.restored(castOf(gangWorkers, 1, 1), everyone)
 		if err == nil {
-			err = c.employ(r, nil, c.param, tallyRows)
+			err = c.employ(r, nil, c.param, tallyRows{})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -52,8 +52,16 @@ type Clock[P, D, S any] struct {
 	Param P
 	run   *run
 	w     *worker
-	rows  func(split int) iter.Seq2[D, error]
+	rows  source[D]
 	err   error
+}
+
+// source has the rows of splits, as rdd.Resident does.
+type source[D any] interface {
+	Rows(split int) iter.Seq2[D, error]
+	Batches(split int, from int64, size int) iter.Seq2[int64, *rdd.Batch]
+	Size(split int) int64
+	Points(split int) bool
 }
 
 // Worker returns the worker's number, from 0 on, which is that of its split.
@@ -77,7 +85,7 @@ func (c *Clock[P, D, S]) Notes(make func() any) any {
 // Rows yields the rows of the worker's split, in the same order each time.
 func (c *Clock[P, D, S]) Rows() iter.Seq[D] {
 	return func(yield func(D) bool) {
-		for row, err := range c.rows(int(c.w.id)) {
+		for row, err := range c.rows.Rows(int(c.w.id)) {
 			c.w.did(c.run, 1)
 			if err != nil {
 				c.err = err
@@ -88,6 +96,19 @@ func (c *Clock[P, D, S]) Rows() iter.Seq[D] {
 			}
 		}
 	}
+}
+
+// Size returns how many rows the worker's split has.
+func (c *Clock[P, D, S]) Size() int64 { return c.rows.Size(int(c.w.id)) }
+
+// Batches yields the rows of a split of points as columns, at most a size at a time, from a position on, each with the
+// position of its first row. A batch is valid until the next one. Who uses it says by Worked what was processed.
+func (c *Clock[P, D, S]) Batches(from int64, size int) iter.Seq2[int64, *rdd.Batch] {
+	if !c.rows.Points(int(c.w.id)) {
+		c.err = fault.Newf(fault.UserCode, "read", "batches of rows", "the rows are no points: they have no columns")
+		return func(func(int64, *rdd.Batch) bool) {}
+	}
+	return c.rows.Batches(int(c.w.id), from, size)
 }
 
 // accessTo returns the worker's access to a table.

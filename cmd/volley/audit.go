@@ -133,8 +133,7 @@ func replay(ctx context.Context, path, dataDir string) error {
 			l.Header.Job, named.Job)
 	}
 	if slices.ContainsFunc(placedJobs(), func(j placedJob) bool { return j.name() == l.Header.Job }) {
-		return fault.Newf(fault.Usage, "replay", path, "jobs without steps, such as %s, cannot be replayed yet",
-			l.Header.Job).WithHint("volley verify checks what their logs have")
+		return (&replayed{log: l}).refuseWorkers()
 	}
 	if !slices.Contains(jobNames(), l.Header.Job) {
 		return fault.Newf(fault.BadInput, "replay", path, "%q is not a bundled job", l.Header.Job)
@@ -161,6 +160,12 @@ type replayed struct {
 	log   *audit.Log
 	cache *pack.Cache
 	store *executor.Store
+}
+
+// refuseWorkers returns why a run of workers on tables is not replayed.
+func (r *replayed) refuseWorkers() error {
+	return fault.Newf(fault.Usage, "replay", r.log.Path, "it is of workers on tables, which cannot be replayed yet").
+		WithHint("volley verify checks what the log has; under --clock virtual the same command gives the same bytes")
 }
 
 // argsOf reads a job's own arguments from a log. They must be spelt as the job writes them: a reader might take an

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -241,8 +240,8 @@ func (f *graphFlags) run(c *cobra.Command, cfg volley.Config, do func(context.Co
 	if err != nil {
 		return err
 	}
-	t.Seconds, t.LoadSeconds, t.Executors, t.Out = time.Since(began).Seconds(), out.Load.Seconds(), out.Executors, f.out
-	t.TrainSeconds = math.Max(0, t.Seconds-t.LoadSeconds)
+	t.LoadSeconds, t.Executors, t.Out = out.Load.Seconds(), out.Executors, f.out
+	t.Seconds, t.TrainSeconds = trained(cfg, out, began)
 	return f.show(&t.graphResult)
 }
 

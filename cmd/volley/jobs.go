@@ -96,6 +96,9 @@ func runJobCommand(j job) *cobra.Command {
 		Args: exactArgs(0, "no arguments beside flags"),
 		RunE: func(c *cobra.Command, _ []string) error { return runJob(c, f, j) },
 	}
+	if onTables(j) {
+		f.workers = &workerFlags{}
+	}
 	f.register(c, a)
 	j.register(c.Flags())
 	return c
@@ -123,10 +126,19 @@ func submitJobCommand(j job) *cobra.Command {
 			return showResult(info, f)
 		},
 	}
+	if onTables(j) {
+		f.workers = &workerFlags{}
+	}
 	f.register(c, a)
 	j.register(c.Flags())
 	s.register(c.Flags())
 	return c
+}
+
+// onTables reports whether workers on tables can train a job.
+func onTables(j job) bool {
+	k, ok := j.(interface{ onTables() bool })
+	return ok && k.onTables()
 }
 
 // ready reads and checks all flags before any data is read.
@@ -134,11 +146,21 @@ func (f *trainFlags) ready(c *cobra.Command, j job) (cfg volley.Config, err erro
 	if err = fillFlags(c); err != nil {
 		return cfg, err
 	}
-	if err = f.validate(c); err != nil {
+	if err = volley.FirstError(f.validate(c), f.refuseWorkers(c, j)); err != nil {
 		return cfg, err
 	}
 	if cfg, err = f.engine.Config(); err != nil {
 		return cfg, err
+	}
+	if f.workers != nil {
+		if f.bounded, err = f.workers.asked(c, f.engine.Sync()); err != nil {
+			return cfg, err
+		}
+	}
+	if f.bounded != nil {
+		if err = f.refuseBounded(c); err != nil {
+			return cfg, err
+		}
 	}
 	return cfg, j.configure(c, f)
 }
@@ -256,6 +278,7 @@ type runResult struct {
 	Passes              volley.Passes      `json:"passes"`
 	MeanShare           float64            `json:"mean_share"`
 	MeanNEff            float64            `json:"mean_neff"`
+	Waited              *float64           `json:"waited_share,omitempty"` // of slots' time, of workers on tables
 	Executors           int                `json:"executors"`
 	Slots               int                `json:"slots"`
 	Splits              int                `json:"splits"`
@@ -281,6 +304,9 @@ func resultOf(f *trainFlags, cfg volley.Config, job string, t *mllib.Summary, o 
 		LogDigest: o.LogDigest}
 	if r.Converged = t.Converged; !math.IsNaN(t.Gap) && !math.IsInf(t.Gap, 0) {
 		r.Gap, r.GapBy = &t.Gap, t.GapBy
+	}
+	if f.bounded != nil {
+		r.Sync, r.Waited = f.bounded.Model.String(), &t.Waited
 	}
 	if t.Iterations > 0 {
 		r.SecondsPerIteration = r.TrainSeconds / float64(t.Iterations)

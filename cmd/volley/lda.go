@@ -148,11 +148,11 @@ func (f *ldaFlags) run(c *cobra.Command) error {
 		Objective: -t.LogWords, Metrics: map[string]float64{"coherence": mean(t.Model.Coherence)},
 		LoadSeconds: out.Load.Seconds(), Waited: t.Waited, Executors: out.Executors, Splits: f.splits, Model: f.out,
 		LogDigest: out.LogDigest}
-	r.TrainSeconds = time.Since(began).Seconds() - r.LoadSeconds
+	_, r.TrainSeconds = trained(cfg, out, began)
 	if err := f.finish(c, t, r); err != nil {
 		return err
 	}
-	r.Seconds = time.Since(began).Seconds()
+	r.Seconds, _ = trained(cfg, out, began)
 	if f.json {
 		return printJSON(r)
 	}

@@ -88,6 +88,9 @@ type linearFlags struct {
 	config                       mllib.LinearConfig
 }
 
+// onTables reports whether workers on tables can train the job.
+func (f *linearFlags) onTables() bool { return !f.multinomial() }
+
 func (f *linearFlags) about() about {
 	return about{f.name, f.short, fmt.Sprintf(`Minimizes %s + %s, the intercept not penalized, over all rows.
 The solver is chosen by the size and shape of the data unless --solver names
@@ -157,7 +160,7 @@ func (f *linearFlags) configure(c *cobra.Command, t *trainFlags) error {
 		StepSize: f.stepSize, Reg: f.reg,
 		Alpha: f.alphaFlag, Intercept: f.intercept, Standardize: f.standardize, MaxIterations: t.maxIterations,
 		Tol: t.tol, MaxTime: t.maxTime,
-		Target: t.targetValue(), Errors: f.errors}
+		Target: t.targetValue(), Errors: f.errors, Bounded: t.bounded}
 	if cfg.RegPerRow = f.perRow && !c.Flags().Changed("reg"); cfg.RegPerRow {
 		cfg.Reg = 1 // until the rows are counted
 	}
@@ -246,6 +249,9 @@ func (f *linearFlags) replay(ctx context.Context, r *replayed) error {
 	cfg, err := argsOf[mllib.LinearConfig](r.log.Path, r.log.Header.Args)
 	if err != nil {
 		return err
+	}
+	if cfg.Bounded != nil {
+		return r.refuseWorkers()
 	}
 	if f.several() || cfg.Loss == mllib.OneVsRest {
 		return replayJob(ctx, r, mllib.BuildSoftmax,

@@ -156,11 +156,11 @@ func (f *mfFlags) run(c *cobra.Command) error {
 		Objective: t.Objective, Converged: t.Converged, Users: t.Model.Users, Items: t.Model.Items,
 		LoadSeconds: out.Load.Seconds(), Executors: out.Executors, Splits: f.splits, Model: f.out,
 		LogDigest: out.LogDigest}
-	r.TrainSeconds = time.Since(began).Seconds() - r.LoadSeconds
+	_, r.TrainSeconds = trained(cfg, out, began)
 	if err := f.finish(c, t.Model, r); err != nil {
 		return err
 	}
-	r.Seconds = time.Since(began).Seconds()
+	r.Seconds, _ = trained(cfg, out, began)
 	return f.show(r)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -25,7 +26,7 @@ type placedFlags struct {
 }
 
 // place are the flags of the engine that say where a job runs, and not how its steps end.
-var place = []string{"executors", "slots", "pace", "pace-rate", "memory", "data-dir", "disk", "max-wait",
+var place = []string{"executors", "slots", "pace", "pace-rate", "clock", "memory", "data-dir", "disk", "max-wait",
 	"task-timeout", "event-log",
 	"log-level"}
 
@@ -76,6 +77,15 @@ func (f *placedFlags) runs(c *cobra.Command, cfg volley.Config, do func(context.
 		return nil, errInterrupted
 	}
 	return out, err
+}
+
+// trained returns how long a job without steps has taken by its clock, all and but for loading.
+func trained(cfg volley.Config, out *volley.Outcome, began time.Time) (all, training float64) {
+	if cfg.Virtual {
+		return out.Train.Seconds(), out.Train.Seconds()
+	}
+	all = time.Since(began).Seconds()
+	return all, max(0, all-out.Load.Seconds())
 }
 
 // placedJob is a job without steps, with its flags.

@@ -24,6 +24,8 @@ import (
 // trainFlags are the flags that every training job has.
 type trainFlags struct {
 	engine                   volley.EngineFlags
+	workers                  *workerFlags   // nil of jobs that workers on tables do not train
+	bounded                  *mllib.Bounded // nil where steps train
 	data, test               []string
 	format, label, weight    string
 	tables                   tableFlags
@@ -66,6 +68,10 @@ real protocol over in-memory pipes, and runs a bundled job on them.`,
 func (f *trainFlags) register(c *cobra.Command, a about) {
 	f.registerInput(c)
 	fs := c.Flags()
+	if f.workers != nil {
+		f.engine.AllowSync(workerSyncs...)
+		f.workers.register(fs)
+	}
 	f.engine.Register(fs)
 	fs.IntVar(&f.maxIterations, "max-iterations", 500, "most iterations")
 	fs.Float64Var(&f.tol, "tol", a.tol, "stop when the objective changes by at most this, relatively, "+a.again+
@@ -325,6 +331,8 @@ func (f *trainFlags) afterInterrupt() string {
 	switch {
 	case wire.ThisProcess().Role == wire.JobRole:
 		return "no model was saved"
+	case f.bounded != nil:
+		return "no model was saved; workers keep no checkpoints yet"
 	case f.checkpointDir() == "":
 		return "no model was saved; with --checkpoint-every a run can be resumed"
 	}

@@ -328,6 +328,7 @@ type meter struct {
 	last      *driver.StepReport
 	passes    Passes
 	worked    time.Duration // by what is no step
+	stepped   time.Duration // by training steps
 	lost      atomic.Int64  // executors, when the last action ended
 }
 
@@ -357,6 +358,7 @@ func (m *meter) step(r *driver.StepReport, trains bool, began, ended time.Durati
 	case m.began == 0:
 	case trains:
 		m.passes.Rows += r.Merged
+		m.stepped += ended - began
 	default:
 		m.evaluated += ended - began
 	}
@@ -364,8 +366,11 @@ func (m *meter) step(r *driver.StepReport, trains bool, began, ended time.Durati
 
 // train returns how long the job has trained, evaluation left out.
 func (m *meter) train() time.Duration {
-	if m.began == 0 {
-		return m.worked
+	switch {
+	case m.worked > 0: // evaluations go on beside it
+		return m.worked + m.stepped
+	case m.began == 0:
+		return 0
 	}
-	return m.worked + m.ended - m.began - m.evaluated
+	return m.ended - m.began - m.evaluated
 }

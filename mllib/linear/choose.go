@@ -29,7 +29,7 @@ func (c *Config) Check() error {
 	}
 	why, hint := solver.Of(c.Solver).Refused(solver.Wish{Batches: c.Batches, Lasso: c.lasso(),
 		Squared: c.Loss == Squared, Hinge: c.Loss == Hinge, Classes: several, Begins: c.Init != nil,
-		OtherEnd: !c.byObjective()})
+		Bounded: c.Bounded != nil, OtherEnd: !c.byObjective()})
 	if why == "" {
 		return nil
 	}
@@ -64,6 +64,8 @@ func (c *Config) sends(m *pack.Meta) bool {
 func (c *Config) choose(m *pack.Meta) (s solver.Name, why string) {
 	features, rows := m.Features, m.Rows
 	switch {
+	case c.Bounded != nil:
+		return solver.SAGA, "workers on tables take steps of their own"
 	case c.Batches:
 		return c.chooseWide("")
 	case !c.byObjective():

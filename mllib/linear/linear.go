@@ -6,6 +6,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/fold"
+	"github.com/volley-engine/volley/mllib/internal/parameters"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
@@ -76,11 +77,12 @@ type Config struct {
 	Classes       []float64  `json:",omitempty"` // of rows of each class in order, of several; nil stands for ones
 	Intercept     bool
 	Standardize   bool
-	Patience      int             // steps without a lower loss on the rows that Input.Fold holds out to stop by
-	Threshold     *float64        `json:",omitempty"` // of the model, as Model has it
-	Errors        bool            `json:",omitempty"` // standard errors are computed, too
-	Init          *Beginning      `json:",omitempty"` // model to begin with
-	InitClasses   *ClassBeginning `json:",omitempty"` // the same of several classes
+	Patience      int                 // steps without a lower loss on the rows that Input.Fold holds out to stop by
+	Threshold     *float64            `json:",omitempty"` // of the model, as Model has it
+	Errors        bool                `json:",omitempty"` // standard errors are computed, too
+	Bounded       *parameters.Bounded `json:",omitempty"` // workers on tables train; nil: steps do
+	Init          *Beginning          `json:",omitempty"` // model to begin with
+	InitClasses   *ClassBeginning     `json:",omitempty"` // the same of several classes
 	MaxIterations int
 	Tol           float64
 	Target        *float64 `json:",omitempty"`
@@ -123,6 +125,7 @@ type Plan struct {
 	HeldLoss    rdd.Step[linearParam, fold.Gradient]
 	Sample      rdd.Action[[]rdd.Point]
 	Scores      rdd.Scan[linearParam, []float64]
+	bounded     *boundedPlan // nil where steps train
 }
 
 // packing returns how rows become splits.
@@ -148,6 +151,9 @@ func Build(g *rdd.Graph, c Config) Plan {
 		Second:      rdd.Aggregate(rows, rowLoss.curvatures()),
 		Sample:      rdd.Prefix(rows, train.SampleRows),
 		Scores:      rdd.ScanBatches(rows, rowLoss.addScores),
+	}
+	if c.Bounded != nil {
+		p.bounded = declareBounded(g, rows, rowLoss, c.Bounded)
 	}
 	if held, any := c.packing().HeldOut(g); any {
 		p.Held, p.HeldLoss = held, rdd.Aggregate(held, rowLoss.losses())

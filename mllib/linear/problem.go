@@ -142,16 +142,25 @@ func (p *problem) objective(v []float64, loss, weight float64) float64 {
 // gradient turns the data's gradient into that of the objective in the
 // variables; weight is the number of rows that the sums stand for.
 func (p *problem) gradient(out, v []float64, g fold.Gradient, weight float64) {
+	p.slopes(out, g.Sum, g.Coef, weight)
+	for j, w := range p.penalty {
+		out[j] = math.FMA(float64(p.reg*w), v[j], out[j])
+	}
+}
+
+// slopes turns the sum of rows times their derivatives, and that of the derivatives, into the gradient of the mean loss
+// in the variables; weight is the number of rows that the sums stand for.
+func (p *problem) slopes(out, sum []float64, coef, weight float64) {
 	weight = float64(weight * p.counted)
 	for j := range p.scale {
-		s := g.Sum[j]
+		s := sum[j]
 		if p.mean != nil {
-			s = math.FMA(-p.mean[j], g.Coef, s)
+			s = math.FMA(-p.mean[j], coef, s)
 		}
-		out[j] = math.FMA(float64(p.reg*p.penalty[j]), v[j], s/float64(weight*p.scale[j]))
+		out[j] = s / float64(weight*p.scale[j])
 	}
 	if p.intercept {
-		out[len(p.scale)] = g.Coef / weight
+		out[len(p.scale)] = coef / weight
 	}
 }
 

@@ -33,24 +33,25 @@ func (t *Trained) Metrics(ctx context.Context, s *rdd.Session, p Plan) (map[stri
 // trainer trains one linear model.
 type trainer struct {
 	train.Training
-	cfg    Config // with the solver that was chosen
-	plan   Plan
-	meta   *pack.Meta
-	prob   *problem
-	method *solver.Method
-	st     state
-	stop   train.Stopper
-	out    Trained
-	grad   []float64
-	center []float64           // that second moments are taken about
-	dual   *solver.Ascent      // of solvers that ascend; nil of others
-	inner  *solver.Inner       // of the interior-point method; nil of others
-	part   *solver.Progressive // of L-BFGS where steps may be cut; nil of others
-	led    *solver.Led         // of a hinge that dual ascent leads; nil of others
-	sample *solver.Growing     // of Newton's method where steps may be cut; nil of others
-	about  []float64           // that dense rows are taken about by ascents; nil is zero
-	held   *pack.Meta          // of the rows to stop by; nil without
-	means  []float64           // of the features
+	cfg     Config // with the solver that was chosen
+	plan    Plan
+	meta    *pack.Meta
+	prob    *problem
+	method  *solver.Method
+	st      state
+	stop    train.Stopper
+	out     Trained
+	grad    []float64
+	center  []float64           // that second moments are taken about
+	dual    *solver.Ascent      // of solvers that ascend; nil of others
+	inner   *solver.Inner       // of the interior-point method; nil of others
+	part    *solver.Progressive // of L-BFGS where steps may be cut; nil of others
+	led     *solver.Led         // of a hinge that dual ascent leads; nil of others
+	sample  *solver.Growing     // of Newton's method where steps may be cut; nil of others
+	about   []float64           // that dense rows are taken about by ascents; nil is zero
+	held    *pack.Meta          // of the rows to stop by; nil without
+	means   []float64           // of the features
+	moments fold.Moments
 }
 
 // Train runs the loop and returns the model.
@@ -62,6 +63,12 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p Plan) (*Trained, err
 	t.Training = train.Training{Session: s, Summary: &t.out.Summary, Ending: &t.st.Ending}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
+	}
+	if c.Bounded != nil {
+		if err := t.trainBounded(ctx); err != nil {
+			return nil, err
+		}
+		return t.finish(context.WithoutCancel(ctx))
 	}
 	if err := train.Loop(ctx, &t.Training, &t.st, c.MaxIterations, c.rules(), t.iterate); err != nil {
 		return nil, err
@@ -107,7 +114,7 @@ func (t *trainer) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.means = m.Mean
+	t.moments, t.means = m, m.Mean
 	t.prob = newProblem(t.cfg, t.scales(), m, positive)
 	if t.prob.mean != nil && t.meta.Layout == pack.DenseLayout {
 		t.center = t.prob.mean

@@ -71,6 +71,7 @@ type Method struct {
 	Wants   Pass
 	Scaled  bool    // it wants features of one deviation
 	Kinked  bool    // it takes a hinge as it is; others one that is smoothed
+	Bounded bool    // it is of workers on tables
 	First   float64 // size of the first step; 0: by the curvature
 	// Refuses returns why a run cannot use it, with a hint; nil: every run can.
 	Refuses func(Wish) (why, hint string)
@@ -85,6 +86,7 @@ type Wish struct {
 	Hinge    bool // the loss is the hinge
 	Classes  bool // there are several classes, not a margin a row
 	Begins   bool // with a model given
+	Bounded  bool // workers on tables are to train
 	OtherEnd bool // a rule that is not by the objective ends the run
 }
 
@@ -94,6 +96,9 @@ func (m *Method) Refused(w Wish) (why, hint string) {
 	case w.Batches && m.Exact:
 		return "it needs the same objective in every step, and --batch-fraction gives it some of the rows",
 			"leave --batch-fraction out, or use a solver of first order such as nesterov"
+	case w.Bounded && !m.Bounded && m.Name != Auto && m.Name != "":
+		return "its steps are of all workers together, and those on tables take their own",
+			"leave --solver out, or use --sync auto, bsp, steal, absp or deadline"
 	case m.Refuses == nil:
 		return "", ""
 	}

@@ -12,7 +12,8 @@ const Auto Name = "auto"
 // table has all solvers, in the order they are listed in. Those that are not Exact step along mean gradients, which a
 // cut step gives as well, or take any part of the rows (SEMANTICS section 3); the others need the same objective each
 // time.
-var table = []Method{descent, nesterov, root, constant, adam, svrg, sdca, lbfgs, owlqn, newton, interior, normal, cd}
+var table = []Method{descent, nesterov, root, constant, adam, svrg, saga, sdca,
+	lbfgs, owlqn, newton, interior, normal, cd}
 
 // Names returns the names of all solvers.
 func Names() (names []Name) {

@@ -19,6 +19,7 @@ type Summary struct {
 	Chosen     []string    // other defaults that the data had a say in, each with its reason
 	MeanShare  float64
 	MeanNEff   float64
+	Waited     float64 // share of their time that slots of workers on tables waited
 	Rows       int64
 	Features   int
 	Processed  int64   // rows folded and merged in training steps
