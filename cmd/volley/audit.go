@@ -127,13 +127,16 @@ func replay(ctx context.Context, path, dataDir string) error {
 	if len(l.Lines) == 0 {
 		return fault.Newf(fault.Usage, "replay", path, "the job made no step: there is nothing to run again")
 	}
-	var named struct{ Job string }
+	var named struct {
+		Job     string
+		Bounded *struct{} // workers on tables have trained
+	}
 	if json.Unmarshal(l.Header.Args, &named) == nil && named.Job != "" && named.Job != l.Header.Job {
 		return fault.Newf(fault.Corrupt, "replay", path, "it says that it is of the job %s, its arguments are of %s",
 			l.Header.Job, named.Job)
 	}
-	if slices.ContainsFunc(placedJobs(), func(j placedJob) bool { return j.name() == l.Header.Job }) {
-		return (&replayed{log: l}).refuseWorkers()
+	if named.Bounded != nil || slices.ContainsFunc(placedJobs(), func(j placedJob) bool { return j.name() == l.Header.Job }) {
+		return refuseWorkers(path)
 	}
 	if !slices.Contains(jobNames(), l.Header.Job) {
 		return fault.Newf(fault.BadInput, "replay", path, "%q is not a bundled job", l.Header.Job)
@@ -163,8 +166,8 @@ type replayed struct {
 }
 
 // refuseWorkers returns why a run of workers on tables is not replayed.
-func (r *replayed) refuseWorkers() error {
-	return fault.Newf(fault.Usage, "replay", r.log.Path, "it is of workers on tables, which cannot be replayed yet").
+func refuseWorkers(path string) error {
+	return fault.Newf(fault.Usage, "replay", path, "it is of workers on tables, which cannot be replayed yet").
 		WithHint("volley verify checks what the log has; under --clock virtual the same command gives the same bytes")
 }
 

@@ -23,6 +23,9 @@ type kmeansFlags struct {
 	config            mllib.KMeansConfig
 }
 
+// onTables reports whether workers on tables can train the job.
+func (f *kmeansFlags) onTables() bool { return true }
+
 func (f *kmeansFlags) about() about {
 	return about{"kmeans", "centres of clusters", `Minimizes the sum over rows of the squared distance to the nearest of k centres,
 by Lloyd's iterations from centres that a search among drawn rows finds, --centers random takes, or
@@ -51,7 +54,7 @@ func (f *kmeansFlags) configure(c *cobra.Command, t *trainFlags) (err error) {
 	cfg := mllib.KMeansConfig{Data: absolute(t.data), Input: t.input(), Splits: t.splits, Random: t.assign == "random",
 		Seed:    t.seed,
 		Float32: t.storage == "float32", K: f.k, Restarts: f.restarts, Cut: t.engine.MaySample(),
-		Batches:       t.engine.Batches(),
+		Batches: t.engine.Batches(), Bounded: t.bounded,
 		MaxIterations: t.maxIterations, Tol: t.tol,
 		MaxTime: t.maxTime, Target: t.targetValue()}
 	cfg.Input.NoLabel = cfg.Input.Label == ""

@@ -250,9 +250,6 @@ func (f *linearFlags) replay(ctx context.Context, r *replayed) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Bounded != nil {
-		return r.refuseWorkers()
-	}
 	if f.several() || cfg.Loss == mllib.OneVsRest {
 		return replayJob(ctx, r, mllib.BuildSoftmax,
 			func(s *rdd.Session, cfg mllib.LinearConfig, p mllib.SoftmaxPlan) (*mllib.Classified, error) {

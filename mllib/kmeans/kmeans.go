@@ -6,6 +6,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/mllib/internal/fold"
+	"github.com/volley-engine/volley/mllib/internal/parameters"
 	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 )
@@ -46,14 +47,15 @@ type Config struct {
 	Float32       bool
 	K             int
 	Distance      Distance
-	Centres       string      // ParallelCentres, RandomCentres, or empty where Start has them
-	Start         [][]float64 // one row a centre
-	Restarts      int         // runs from other centres, of which the best is kept; 0 is one
-	Cut           bool        // steps may end before all rows are processed
-	Batches       bool        `json:",omitempty"` // steps are to be of a share of each split
-	MaxIterations int         // of each run
-	Tol           float64     // a run ends where its cost changes by at most this, relatively
-	Target        *float64    `json:",omitempty"`
+	Centres       string              // ParallelCentres, RandomCentres, or empty where Start has them
+	Start         [][]float64         // one row a centre
+	Restarts      int                 // runs from other centres, of which the best is kept; 0 is one
+	Cut           bool                // steps may end before all rows are processed
+	Batches       bool                `json:",omitempty"` // steps are to be of a share of each split
+	Bounded       *parameters.Bounded `json:",omitempty"` // workers on tables cluster; nil: steps do
+	MaxIterations int                 // of each run
+	Tol           float64             // a run ends where its cost changes by at most this, relatively
+	Target        *float64            `json:",omitempty"`
 	MaxTime       time.Duration
 }
 
@@ -85,6 +87,7 @@ type Plan struct {
 	Whole   rdd.Step[centres, clusters] // the same, never cut
 	Draw    rdd.Scan[drawParam, drawn]
 	Sample  rdd.Action[[]rdd.Point]
+	bounded *boundedPlan // nil where steps cluster
 }
 
 // Build declares the plan.
@@ -92,7 +95,7 @@ func Build(g *rdd.Graph, c Config) Plan {
 	rows := train.Packing{Input: c.Input, Data: c.Data, Splits: c.Splits, Seed: c.Seed, Random: c.Random,
 		Float32: c.Float32}.Rows(g)
 	a := &assigner{cosine: c.Distance == Cosine}
-	return Plan{
+	p := Plan{
 		Rows:    rows,
 		Moments: rdd.Aggregate(rows, fold.MomentsAggregator(false)),
 		Step:    rdd.Aggregate(rows, a.clusters(), rdd.Aggressive(0)),
@@ -100,4 +103,8 @@ func Build(g *rdd.Graph, c Config) Plan {
 		Draw:    rdd.ScanBatches(rows, a.draw),
 		Sample:  rdd.Prefix(rows, max(train.SampleRows, 4*c.K)),
 	}
+	if c.Bounded != nil {
+		p.bounded = declareBounded(g, rows, a, c.Bounded)
+	}
+	return p
 }

@@ -58,6 +58,12 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p Plan) (*Clustered, e
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
+	if c.Bounded != nil {
+		if err := t.trainBounded(ctx); err != nil {
+			return nil, err
+		}
+		return t.finish(context.WithoutCancel(ctx))
+	}
 	if err := train.Loop(ctx, &t.Training, &t.st, c.MaxIterations*max(1, c.Restarts), train.Rules{Tol: c.Tol,
 		Target: c.Target, MaxTime: c.MaxTime, Most: c.MaxIterations}, t.iterate); err != nil {
 		return nil, err

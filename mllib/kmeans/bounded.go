@@ -1,0 +1,241 @@
+package kmeans
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/parameters"
+	"github.com/volley-engine/volley/mllib/internal/train"
+	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/tables"
+)
+
+// boundedPlan clusters on tables: a worker moves its rows from cluster to cluster, and sees of what others move what
+// the model of the table lets it. Under bsp a clock is one of Lloyd's steps.
+type boundedPlan struct {
+	assigner *assigner
+	sums     parameters.Vector // of the rows of each cluster, and then how much these weigh
+	eager    bool              // updates leave, and are seen, within clocks
+	workers  tables.Work[boundedParam, rdd.Point, assigned]
+}
+
+// boundedParam is where workers begin, and how they go on.
+type boundedParam struct {
+	K, D   int
+	At     []float64 // centres, row-major
+	Shift  []float64 // as centres have it
+	Least  float64   // what a cluster weighs at least
+	Passes float64   // over a worker's rows, in a clock
+	Batch  int       // rows after which a worker looks at the centres again
+}
+
+// assigned is what a worker keeps of its rows: the cluster of each, and one more; and the position of the next.
+type assigned struct {
+	To   []int32
+	Next int64
+}
+
+// batchRows is how many rows a worker assigns at a time, where the user does not say.
+const batchRows = 512
+
+// declareBounded adds tables and workers to a plan.
+func declareBounded(g *rdd.Graph, rows rdd.Packed[rdd.Point], a *assigner, b *parameters.Bounded) *boundedPlan {
+	p := &boundedPlan{assigner: a, sums: parameters.New(g, "sums", b.Model), eager: b.Model.Eager}
+	p.workers = tables.Worker(rows, p.clock, p.sums.Table)
+	return p
+}
+
+// mover is a worker's memory from clock to clock.
+type mover struct {
+	seen    []float64 // sums, and weights
+	change  []float64 // of them
+	centres centres
+}
+
+// clock assigns a worker's rows to clusters.
+func (p *boundedPlan) clock(c *tables.Clock[boundedParam, rdd.Point, assigned]) error {
+	m := c.Notes(func() any {
+		n := c.Param.K * (c.Param.D + 1)
+		return &mover{seen: make([]float64, n), change: make([]float64, n)}
+	}).(*mover)
+	if c.State.To == nil {
+		c.State.To = make([]int32, c.Size())
+	}
+	sums := parameters.In(p.sums, c)
+	m.see(&c.Param, p.assigner.cosine, sums)
+	left := max(1, int64(math.Round(c.Param.Passes*float64(c.Size()))))
+	for left > 0 {
+		for at, b := range c.Batches(c.State.Next, c.Param.Batch) {
+			b.Rows = b.Rows[:min(left, int64(len(b.Rows)))]
+			p.assign(m, c.State.To[at:], b)
+			if p.eager {
+				m.tell(sums)
+				m.see(&c.Param, p.assigner.cosine, sums)
+			}
+			c.Worked(float64(len(b.Rows)))
+			c.State.Next = at + int64(len(b.Rows))
+			if left -= int64(len(b.Rows)); left == 0 {
+				break
+			}
+		}
+		if c.State.Next == c.Size() {
+			c.State.Next = 0
+		}
+	}
+	m.tell(sums)
+	return nil
+}
+
+// tell adds to the table what has moved.
+func (m *mover) tell(sums parameters.Rows) {
+	sums.Inc(m.change)
+	clear(m.change)
+}
+
+// see takes up the centres.
+func (m *mover) see(p *boundedParam, cosine bool, sums parameters.Rows) {
+	clear(m.seen)
+	sums.AddTo(m.seen)
+	m.centres = centres{K: p.K, D: p.D, At: p.centres(m.seen, cosine), Shift: p.Shift}
+}
+
+// centres returns where clusters of some sums have their centres; those without rows have them where they began.
+func (p *boundedParam) centres(sums []float64, cosine bool) []float64 {
+	out := make([]float64, p.K*p.D)
+	for k := range p.K {
+		row, n := out[k*p.D:(k+1)*p.D], sums[p.K*p.D+k]
+		if !(n > p.Least) {
+			copy(row, p.At[k*p.D:])
+			continue
+		}
+		for j := range row {
+			row[j] = sums[k*p.D+j] / n
+		}
+		if cosine {
+			num.Normalize(row)
+		}
+	}
+	return out
+}
+
+// assign moves rows to the clusters whose centres are nearest.
+func (p *boundedPlan) assign(m *mover, to []int32, b *rdd.Batch) {
+	w := p.assigner.work(len(b.Rows))
+	defer p.assigner.pool.Put(w)
+	p.assigner.assign(w, &m.centres, b)
+	for i, at := range w.at {
+		before := to[i] - 1
+		if before == at {
+			continue
+		}
+		weight := b.WeightOf(b.Rows[i])
+		times := weight
+		if p.assigner.cosine {
+			times = float64(w.scale[i] * weight)
+		}
+		if to[i] = at + 1; before >= 0 {
+			m.add(int(before), -times, -weight, b, int(b.Rows[i]))
+		}
+		m.add(int(at), times, weight, b, int(b.Rows[i]))
+	}
+}
+
+// add adds a row, times a factor, to what a cluster changes by, and to its weight.
+func (m *mover) add(k int, times, weight float64, b *rdd.Batch, row int) {
+	d := m.centres.D
+	if times != 0 {
+		addTimes(m.change[k*d:(k+1)*d], times, b, row)
+	}
+	m.change[m.centres.K*d+k] += weight
+}
+
+// trainBounded clusters by workers on tables, and keeps the best of the runs.
+func (t *trainer) trainBounded(ctx context.Context) error {
+	work := context.WithoutCancel(ctx)
+	t.plan.bounded.sums.Resize(t.cfg.K * (t.meta.Features + 1))
+	for t.st.Run = 0; t.st.Run < max(1, t.cfg.Restarts); t.st.Run++ {
+		if t.st.Run > 0 {
+			if err := t.restart(work); err != nil {
+				return err
+			}
+		}
+		why, err := t.runBounded(ctx)
+		if err != nil {
+			return err
+		}
+		if t.Ends(why); why == "target" || why == "max-time" || why == "interrupted" {
+			t.st.Run++
+			break
+		}
+	}
+	return nil
+}
+
+// mostStill is how many ticks may pass without a lower cost: where workers see old sums one alone says little.
+const mostStill = 5
+
+// runBounded lets workers cluster from the centres in hand.
+func (t *trainer) runBounded(ctx context.Context) (why string, err error) {
+	p := boundedParam{K: t.cfg.K, D: t.meta.Features, At: t.st.At, Shift: t.shift, Passes: t.cfg.Bounded.Passes,
+		Least: float64(1e-12 * t.meta.Weight()), Batch: t.cfg.Bounded.Batch}
+	if p.Batch == 0 {
+		p.Batch = batchRows
+	}
+	least, still := math.Inf(1), 0
+	sums := make([]float64, p.K*(p.D+1))
+	for tick, err := range t.plan.bounded.workers.Clocks(ctx, t.Session, p, t.cfg.MaxIterations, 1) {
+		if err != nil && ctx.Err() != nil {
+			return "interrupted", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		t.out.Iterations++
+		t.out.Waited = tick.WaitedShare()
+		t.out.Processed += int64(math.Round(p.Passes * float64(t.meta.Rows)))
+		clear(sums)
+		t.plan.bounded.sums.AddAt(tick, sums)
+		t.st.At = p.centres(sums, t.cfg.Distance == Cosine)
+		cost, err := t.costAt(context.WithoutCancel(ctx), tick)
+		if err != nil {
+			return "", err
+		}
+		if cost < t.st.Least {
+			t.st.Least, t.st.Best = cost, t.st.At
+		}
+		if still++; cost < least-float64(t.cfg.Tol*least) || math.IsInf(least, 1) {
+			still = 0
+		}
+		least = min(least, cost)
+		if why = t.endOf(cost, still, tick.Took); why != "" {
+			tick.Stop()
+			return why, nil
+		}
+	}
+	return "max-iterations", nil
+}
+
+// costAt finds the cost at the centres in hand, by a pass over all rows.
+func (t *trainer) costAt(ctx context.Context, tick *tables.Tick) (float64, error) {
+	_, cost, err := t.whole(ctx, t.out.Iterations)
+	if err != nil {
+		return 0, err
+	}
+	if tick.Report("objective", cost); !num.Finite(cost) {
+		return 0, fault.Newf(fault.BadInput, "kmeans", "the data", "its squared distances are not finite")
+	}
+	return cost, nil
+}
+
+// endOf returns what ends a run of workers, if anything does.
+func (t *trainer) endOf(cost float64, still int, took time.Duration) string {
+	stop := train.Stopper{Rule: train.ByObjective, Target: t.cfg.Target, Deadline: t.cfg.MaxTime, State: &t.st.Rules}
+	why := stop.Check(train.Observation{Iteration: t.out.Iterations, Objective: cost, Exact: true, Now: took}).Stop
+	if why == "" && t.cfg.Tol > 0 && still >= mostStill {
+		why = "tolerance"
+	}
+	return why
+}

@@ -1,0 +1,109 @@
+package kmeans
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/mllib/internal/parameters"
+	"github.com/volley-engine/volley/mllib/internal/testrows"
+	"github.com/volley-engine/volley/tables"
+)
+
+// byWorkers returns a configuration of clustering by workers on tables.
+func byWorkers(m tables.Model, c Config) Config {
+	c.Bounded = &parameters.Bounded{Model: m, Passes: 1}
+	return c
+}
+
+// virtualCluster is one whose executors are slow in turn.
+func virtualCluster(t *testing.T) volley.Config {
+	t.Helper()
+	cfg, err := volley.ParseConfig("--executors", "3", "--clock", "virtual", "--pace", "disrupted:300:0.7p:3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// TestExactWorkersTakeLloydsSteps: so many clocks, without slack, come to where so many of Lloyd's steps do, dense and
+// sparse, by either distance, with weights and in passes of parts of a clock.
+func TestExactWorkersTakeLloydsSteps(t *testing.T) {
+	t.Parallel()
+	dense, x := blobs(t, 400, 5, 6, false)
+	sparse, y := blobs(t, 400, 5, 6, true)
+	weighed, _ := testrows.Weighed(t, 300, 4, 2, 0.5)
+	for name, c := range map[string]Config{
+		"dense":   {Data: []string{dense}, Start: x[:9], K: 9},
+		"float32": {Data: []string{dense}, Start: x[:9], K: 9, Float32: true},
+		"sparse":  {Data: []string{sparse}, Start: y[:9], K: 9},
+		"cosine":  {Data: []string{dense}, Start: x[:9], K: 9, Distance: Cosine},
+		"weights": {Data: []string{weighed}, Start: [][]float64{{0, 0, 0, 0}, {1, 1, 1, 1}, {-1, 0, 0, 2}}, K: 3},
+	} {
+		if c.Input.NoLabel = name != "sparse" && name != "weights"; name == "weights" {
+			c.Input.Label, c.Input.Weight = "y", "w"
+		}
+		c.Splits = 5
+		for _, steps := range []int{1, 2, 7} {
+			c.MaxIterations = steps
+			want := clustersOf(t, c, volley.Config{Executors: 2})
+			for _, passes := range []float64{1, 2} {
+				b := byWorkers(tables.SSP(0), c)
+				b.Bounded.Passes = passes
+				if passes == 2 { // the second pass of a clock finds no other centres
+					b.Bounded.Batch = 13
+				}
+				got := clustersOf(t, b, volley.Config{Executors: 2, Slots: 2})
+				for i, v := range want.Model.Centres {
+					if math.Abs(got.Model.Centres[i]-v) > 1e-9*max(1, math.Abs(v)) {
+						t.Fatalf("%s: after %d clocks number %d of the centres is %v, after Lloyd's steps %v", name, steps,
+							i, got.Model.Centres[i], v)
+					}
+				}
+				if !testrows.Nearly(got.Objective, want.Objective, 1e-9) {
+					t.Errorf("%s: the cost is %v, want %v", name, got.Objective, want.Objective)
+				}
+			}
+		}
+	}
+}
+
+// TestWorkersClusterUnderEveryModel: where executors are slow in turn they come to the cost of Lloyd's steps.
+func TestWorkersClusterUnderEveryModel(t *testing.T) {
+	t.Parallel()
+	path, x := blobs(t, 900, 4, 5, false)
+	c := Config{Data: []string{path}, K: 5, Start: x[:5], Splits: 6, MaxIterations: 60, Tol: 1e-9}
+	c.Input.NoLabel = true
+	want := clustersOf(t, c, volley.Config{Executors: 2})
+	for _, m := range []tables.Model{tables.SSP(2), tables.ASP(), tables.CAP(1), tables.VAP(1e4, false),
+		tables.CVAP(1, 1e4, true)} {
+		var first string
+		for range 2 {
+			got := clustersOf(t, byWorkers(m, c), virtualCluster(t))
+			if !testrows.Nearly(got.Objective, want.Objective, 1e-6) || got.StoppedBy != "tolerance" {
+				t.Errorf("%v: after %d clocks the cost is %v (%s), after Lloyd's steps %v", m, got.Iterations,
+					got.Objective, got.StoppedBy, want.Objective)
+			}
+			if told := fmt.Sprint(got.Iterations, got.Model.Centres); first != "" && told != first {
+				t.Errorf("%v: once %s, and again %s", m, first, told)
+			} else {
+				first = told
+			}
+		}
+	}
+}
+
+// TestRestartsOfWorkersKeepTheBest.
+func TestRestartsOfWorkersKeepTheBest(t *testing.T) {
+	t.Parallel()
+	path, _ := blobs(t, 300, 3, 6, false)
+	c := Config{Data: []string{path}, K: 6, Centres: RandomCentres, MaxIterations: 30, Tol: 1e-9, Seed: 4}
+	c.Input.NoLabel = true
+	one := clustersOf(t, byWorkers(tables.SSP(0), c), volley.Config{Executors: 2})
+	c.Restarts = 5
+	five := clustersOf(t, byWorkers(tables.SSP(0), c), volley.Config{Executors: 2})
+	if five.Runs != 5 || five.Objective > one.Objective {
+		t.Errorf("%d runs come to %v, one to %v", five.Runs, five.Objective, one.Objective)
+	}
+}
