@@ -89,7 +89,7 @@ type linearFlags struct {
 }
 
 // onTables reports whether workers on tables can train the job.
-func (f *linearFlags) onTables() bool { return !f.multinomial() }
+func (f *linearFlags) onTables() bool { return true }
 
 func (f *linearFlags) about() about {
 	return about{f.name, f.short, fmt.Sprintf(`Minimizes %s + %s, the intercept not penalized, over all rows.

@@ -14,7 +14,7 @@ import (
 // boundedPlan trains on tables: workers take steps of SAGA on their own rows, and see of each other what the model of
 // the tables lets them.
 type boundedPlan struct {
-	loss    *rowLoss
+	rows    func(*boundedParam) rowModel
 	moves   parameters.Vector // of the variables, from where the run began
 	slopes  parameters.Vector // of the rows' mean gradient since then, each row's where it was visited last
 	eager   bool              // updates leave, and are seen, within clocks
@@ -28,70 +28,85 @@ type boundedParam struct {
 	Start, Slope                []float64 // variables
 	Reg, Positive, Counted      float64
 	Weights                     [2]float64
-	Width                       float64 // of a smoothed hinge
-	Weight                      float64 // of all rows
+	Width                       float64   // of a smoothed hinge
+	Labels, Counts              []float64 // of classes, where there are several, as softmaxParam has them
+	Weight                      float64   // of all rows
 	Step                        float64
 	Passes                      float64 // over a worker's rows, in a clock
 	Batch                       int     // rows of a step
 	Part                        float64 // of a worker's share of what it moves by, that it adds
 }
 
-// visited is what a worker keeps of its rows: the derivative of each one's loss by its margin where it was visited
+// visited is what a worker keeps of its rows: the derivatives of each one's loss by its margins where it was visited
 // last, NaN where it was not; and the position of the next.
 type visited struct {
 	Coef []float64
 	Next int64
 }
 
+// rowModel is what the loss of a row depends on: a margin, or one for each class. A worker has one to itself.
+type rowModel interface {
+	// margins returns how many a row has.
+	margins() int
+	// derive computes the derivatives of the loss of a batch's rows by their margins, at some variables.
+	derive(coef, variables []float64, b *rdd.Batch)
+	// slopes turns derivatives of a batch's rows into the gradient of their mean loss in the variables; weight is what
+	// they weigh.
+	slopes(out, coef []float64, b *rdd.Batch, weight float64)
+}
+
 // declareBounded adds tables and workers to a plan.
-func declareBounded(g *rdd.Graph, rows rdd.Packed[rdd.Point], r *rowLoss, b *parameters.Bounded) *boundedPlan {
-	p := &boundedPlan{loss: r, moves: parameters.New(g, "moves", b.Model), slopes: parameters.New(g, "slopes", b.Model),
-		eager: b.Model.Eager}
-	p.workers = tables.Worker(rows, p.clock, p.moves.Table, p.slopes.Table)
+func declareBounded(g *rdd.Graph, data rdd.Packed[rdd.Point], b *parameters.Bounded,
+	rows func(*boundedParam) rowModel) *boundedPlan {
+	p := &boundedPlan{rows: rows, moves: parameters.New(g, "moves", b.Model),
+		slopes: parameters.New(g, "slopes", b.Model), eager: b.Model.Eager}
+	p.workers = tables.Worker(data, p.clock, p.moves.Table, p.slopes.Table)
 	return p
+}
+
+// problem returns the variables of a run, of one class where there are several.
+func (p *boundedParam) problem() *problem {
+	q := &problem{reg: p.Reg, positive: p.Positive, scale: p.Scale, penalty: p.Penalty, weights: p.Weights,
+		counted: p.Counted, intercept: len(p.Start) > len(p.Scale)*max(1, len(p.Labels))}
+	if len(p.Mean) > 0 {
+		q.mean = p.Mean
+	}
+	if len(p.Lasso) > 0 {
+		q.lasso = p.Lasso
+	}
+	return q
 }
 
 // stepper is a worker's memory from clock to clock.
 type stepper struct {
-	prob          problem
-	start         linearParam
-	share         float64   // of the weight of all rows, that the worker's have
-	x, seen       []float64 // variables: the worker's own, and those in the table
-	slope         []float64 // of all rows, each where it was visited last, as the worker sees it
-	move, change  []float64 // what is added to the tables
-	batch         []float64 // gradient of a batch, less what its rows had before
-	sum           []float64 // of a batch
-	z, coef, loss []float64 // of its rows
+	rows         rowModel
+	prob         *problem
+	share        float64   // of the weight of all rows, that the worker's have
+	x, seen      []float64 // variables: the worker's own, and those in the table
+	slope        []float64 // of all rows, each where it was visited last, as the worker sees it
+	move, change []float64 // what is added to the tables
+	batch        []float64 // gradient of a batch, less what its rows had before
+	coef         []float64 // of its rows
 }
 
-func newStepper(p *boundedParam, size float64) *stepper {
-	s := &stepper{share: p.Part * size / p.Weight, prob: problem{reg: p.Reg, positive: p.Positive, scale: p.Scale,
-		penalty: p.Penalty, weights: p.Weights, counted: p.Counted, intercept: len(p.Start) > len(p.Scale)}}
-	if len(p.Mean) > 0 {
-		s.prob.mean = p.Mean
-	}
-	if len(p.Lasso) > 0 {
-		s.prob.lasso = p.Lasso
-	}
-	s.start = s.prob.param(p.Start)
-	n := len(p.Start)
+func newStepper(p *boundedParam, rows rowModel, size float64) *stepper {
+	s := &stepper{rows: rows, prob: p.problem(), share: p.Part * size / p.Weight}
 	for _, v := range []*[]float64{&s.x, &s.seen, &s.slope, &s.move, &s.change, &s.batch} {
-		*v = make([]float64, n)
+		*v = make([]float64, len(p.Start))
 	}
-	s.sum = make([]float64, len(p.Scale))
-	s.z, s.coef, s.loss = make([]float64, p.Batch), make([]float64, p.Batch), make([]float64, p.Batch)
+	s.coef = make([]float64, p.Batch*rows.margins())
 	return s
 }
 
 // clock takes a worker's steps of a clock.
 func (p *boundedPlan) clock(c *tables.Clock[boundedParam, rdd.Point, visited]) error {
+	s := c.Notes(func() any { return newStepper(&c.Param, p.rows(&c.Param), p.weigh(c)) }).(*stepper)
 	if c.State.Coef == nil {
-		c.State.Coef = make([]float64, c.Size())
+		c.State.Coef = make([]float64, c.Size()*int64(s.rows.margins()))
 		for i := range c.State.Coef {
 			c.State.Coef[i] = math.NaN()
 		}
 	}
-	s := c.Notes(func() any { return newStepper(&c.Param, p.weigh(c)) }).(*stepper)
 	moves, slopes := parameters.In(p.moves, c), parameters.In(p.slopes, c)
 	s.see(&c.Param, moves, slopes)
 	copy(s.x, s.seen)
@@ -160,58 +175,75 @@ func (s *stepper) follow(p *boundedParam, moves, slopes parameters.Rows) {
 
 // step takes a step along a batch of rows.
 func (p *boundedPlan) step(c *tables.Clock[boundedParam, rdd.Point, visited], s *stepper, at int64, b *rdd.Batch) {
-	n := len(b.Rows)
-	here := s.prob.param(s.x)
-	here.Width = c.Param.Width
-	old := c.State.Coef[at : at+int64(n)]
+	k := int64(s.rows.margins())
+	old := c.State.Coef[at*k : (at+int64(len(b.Rows)))*k]
 	if math.IsNaN(old[0]) {
-		s.start.Width = c.Param.Width
-		p.derive(s, old, s.start, b)
-		c.Worked(float64(n))
+		s.rows.derive(old, c.Param.Start, b)
+		c.Worked(float64(len(b.Rows)))
 	}
-	coef := s.coef[:n]
-	p.derive(s, coef, here, b)
-	weight, moved := 0.0, 0.0
+	coef, weight := s.coef[:len(old)], 0.0
+	s.rows.derive(coef, s.x, b)
 	for i, v := range coef {
 		coef[i], old[i] = v-old[i], v
-		moved += coef[i]
-		weight += b.WeightOf(b.Rows[i])
 	}
-	if weight == 0 {
-		return
+	for _, row := range b.Rows {
+		weight += b.WeightOf(row)
 	}
-	clear(s.sum)
-	fold.Accumulate(s.sum, coef, b)
-	s.descend(&c.Param, moved, weight)
+	if weight > 0 {
+		s.rows.slopes(s.batch, coef, b, weight)
+		s.descend(&c.Param, weight/c.Param.Weight)
+	}
 }
 
-// derive computes the derivative of each row's loss by its margin.
-func (p *boundedPlan) derive(s *stepper, coef []float64, at linearParam, b *rdd.Batch) {
-	n := len(b.Rows)
-	y, z := b.Scratch(n), s.z[:n]
-	p.loss.labels(y, at, b)
-	fold.Dots(z, at.W, b, b.Rows)
-	p.loss.of(at, b).Derive(coef, s.loss[:n], z, at.Bias, y)
-}
-
-// descend moves the worker's variables along the gradient of a batch, less what its rows had before, and what all have.
-func (s *stepper) descend(p *boundedParam, moved, weight float64) {
-	d := s.prob.penalty
-	s.prob.slopes(s.batch, s.sum, moved, weight)
-	of := weight / p.Weight
+// descend moves the worker's variables along the gradient of a batch, less what its rows had before, and what all have;
+// the batch has a share of the weight of all rows.
+func (s *stepper) descend(p *boundedParam, share float64) {
+	size := s.prob.size()
 	for i, g := range s.batch {
-		x, l := s.x[i], 0.0
-		if i < len(d) {
-			l = float64(float64(s.prob.reg*d[i]) * x)
+		j, x := i%size, s.x[i]
+		d := g + s.slope[i]
+		if j < len(s.prob.penalty) {
+			d = math.FMA(float64(s.prob.reg*s.prob.penalty[j]), x, d)
 		}
-		to := x - float64(p.Step*(g+s.slope[i]+l))
+		to := math.FMA(-p.Step, d, x)
 		if s.prob.lasso != nil {
-			to = num.Soft(to, float64(p.Step*s.prob.lasso[i]))
+			to = num.Soft(to, float64(p.Step*s.prob.lasso[j]))
 		}
 		s.x[i] = to
-		s.move[i] += s.share * (to - x)
-		g *= of
+		s.move[i] = math.FMA(s.share, to-x, s.move[i])
+		g *= share
 		s.slope[i] += g
 		s.change[i] += g
 	}
+}
+
+// marginRows are rows of one margin.
+type marginRows struct {
+	prob    *problem
+	loss    *rowLoss
+	width   float64 // of a smoothed hinge
+	sum     []float64
+	z, lost []float64 // of rows
+}
+
+func newMarginRows(p *boundedParam, loss *rowLoss) *marginRows {
+	return &marginRows{prob: p.problem(), loss: loss, width: p.Width, sum: make([]float64, len(p.Scale)),
+		z: make([]float64, p.Batch), lost: make([]float64, p.Batch)}
+}
+
+func (m *marginRows) margins() int { return 1 }
+
+func (m *marginRows) derive(coef, variables []float64, b *rdd.Batch) {
+	p := m.prob.param(variables)
+	p.Width = m.width
+	y, z := b.Scratch(len(b.Rows)), m.z[:len(b.Rows)]
+	m.loss.labels(y, p, b)
+	fold.Dots(z, p.W, b, b.Rows)
+	m.loss.of(p, b).Derive(coef, m.lost[:len(z)], z, p.Bias, y)
+}
+
+func (m *marginRows) slopes(out, coef []float64, b *rdd.Batch, weight float64) {
+	clear(m.sum)
+	fold.Accumulate(m.sum, coef, b)
+	m.prob.slopes(out, m.sum, num.Sum(coef), weight)
 }

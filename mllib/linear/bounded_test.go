@@ -149,9 +149,7 @@ func heldAgainstRows(t *testing.T, ctx context.Context, s *rdd.Session, c Config
 	if err := k.prepare(ctx); err != nil {
 		return err
 	}
-	r := &boundedRun{trainer: k, least: math.Inf(1), param: k.boundedParam(k.moments)}
-	p.bounded.moves.Resize(k.prob.size())
-	p.bounded.slopes.Resize(k.prob.size())
+	r := c.boundedRun(&k.Training, k, p.bounded, k.meta, k.prob, &k.st.Point, &k.stop, k.moments)
 	if err := r.begins(ctx); err != nil {
 		return err
 	}
@@ -238,4 +236,48 @@ func TestWhatWorkersDoNotDo(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// TestWorkersTellClassesApart: they come to the optimum of several classes, dense and sparse, by either loss, and with
+// weights of classes.
+func TestWorkersTellClassesApart(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Config){
+		"dense":       func(*Config) {},
+		"sparse":      func(*Config) {},
+		"weights":     func(c *Config) { c.Classes = []float64{1, 3, 0.5, 2} },
+		"one vs rest": func(c *Config) { c.Loss = OneVsRest },
+		"lasso":       func(c *Config) { c.Alpha = 1 },
+	} {
+		path, _, _ := classes(t, 600, 5, name == "sparse")
+		c := defaults(path)
+		c.Loss, c.Solver, c.Tol = Softmax, solver.Auto, 1e-7
+		change(&c)
+		best := classesOf(t, c)
+		for _, m := range []tables.Model{tables.SSP(0), tables.SSP(2), tables.ASP()} {
+			got := classesOf(t, byWorkers(m, c), "--executors", "3", "--clock", "virtual", "--pace", "disrupted:300:0.7p:3")
+			above := got.Objective - best.Objective
+			if above < -1e-6 || above > 1e-3*math.Abs(best.Objective) {
+				t.Errorf("%s, %v: after %d clocks the objective is %v, the least %v", name, m, got.Iterations,
+					got.Objective, best.Objective)
+			}
+		}
+	}
+}
+
+func classesOf(t *testing.T, c Config, flags ...string) (out *Classified) {
+	t.Helper()
+	cfg, err := volley.ParseConfig(append(flags, "--data-dir", t.TempDir())...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = volley.Run(context.Background(), cfg, "softmax", c, BuildSoftmax,
+		func(ctx context.Context, s *rdd.Session, c Config, p SoftmaxPlan) (_ string, err error) {
+			out, err = TrainSoftmax(ctx, s, c, p)
+			return "", err
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }

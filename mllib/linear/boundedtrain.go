@@ -10,6 +10,7 @@ import (
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/storage/pack"
 	"github.com/volley-engine/volley/tables"
@@ -18,15 +19,29 @@ import (
 // boundedRun is a training on tables. It has a run of workers, or several: one whose steps lead nowhere is followed by
 // one that begins at the best point, with smaller steps.
 type boundedRun struct {
-	*trainer
+	*train.Training
+	job    boundedJob
+	cfg    *Config
+	plan   *boundedPlan
+	rows   int64
+	stop   *train.Stopper
 	param  boundedParam
+	y      []float64 // where passes are made
 	best   []float64 // variables
 	last   []float64 // at the tick before
-	least  float64   // objective there
+	least  float64   // objective at the best
 	first  float64   // objective where the run began
-	idle   int       // ticks since
+	idle   int       // ticks since the best
 	halves int       // how often steps were made smaller
 	took   time.Duration
+}
+
+// boundedJob is what a run of workers needs of the one who trains, where passes are over all rows at Y.
+type boundedJob interface {
+	// whole returns the objective, and the gradient of the mean loss in the variables.
+	whole(ctx context.Context) (objective float64, slope []float64, err error)
+	// evaluate returns the objective alone, as an evaluation.
+	evaluate(ctx context.Context, iteration int) (float64, error)
 }
 
 // When a run of workers leads nowhere: a number of ticks in a row without a lower objective, fewer where it has grown
@@ -41,47 +56,101 @@ const (
 
 // trainBounded trains on tables.
 func (t *trainer) trainBounded(ctx context.Context) error {
-	r := &boundedRun{trainer: t, least: math.Inf(1), last: slices.Clone(t.st.Y)}
-	r.param = t.boundedParam(t.moments)
-	p := t.plan.bounded
-	p.moves.Resize(t.prob.size())
-	p.slopes.Resize(t.prob.size())
+	r := t.cfg.boundedRun(&t.Training, t, t.plan.bounded, t.meta, t.prob, &t.st.Point, &t.stop, t.moments)
+	r.param.Width = t.st.Width
+	t.st.Best = math.NaN()
+	return r.train(ctx, &t.st.Point)
+}
+
+// whole makes a pass over all rows at Y.
+func (t *trainer) whole(ctx context.Context) (f float64, slope []float64, err error) {
+	p := t.prob.param(t.st.Y)
+	p.Width = t.st.Width
+	g, err := t.plan.Gradient.Uncut().Run(ctx, t.Session, p)
+	if err != nil {
+		return 0, nil, err
+	}
+	info := t.Session.LastInfo()
+	slope = make([]float64, t.prob.size())
+	t.prob.slopes(slope, g.Sum, g.Coef, info.Weight)
+	return t.prob.objective(t.st.Y, g.Loss, info.Weight), slope, nil
+}
+
+// trainBounded trains on tables.
+func (t *softmax) trainBounded(ctx context.Context) error {
+	r := t.cfg.boundedRun(&t.Training, t, t.plan.bounded, t.meta, t.prob, &t.st.Point, &t.stop, t.moments)
+	r.param.Labels, r.param.Counts = t.label, t.weights
+	if err := t.cfg.holds(t.meta, len(t.label)); err != nil {
+		return err
+	}
+	return r.train(ctx, &t.st.Point)
+}
+
+// mostKept is how much memory what workers keep of all rows may take.
+const mostKept = 4 << 30
+
+// holds refuses to keep a number for each row and class where that is too much.
+func (c *Config) holds(meta *pack.Meta, classes int) error {
+	if kept := 8 * float64(meta.Rows) * float64(classes); kept > mostKept {
+		return fault.Newf(fault.Usage, "train", c.job(), "workers keep a number for each of %d rows and %d classes: %.1f "+
+			"GiB, and at most %d", meta.Rows, classes, kept/(1<<30), mostKept>>30).
+			WithHint("--sync auto, steal or absp train without")
+	}
+	return nil
+}
+
+// whole makes a pass over all rows at Y.
+func (t *softmax) whole(ctx context.Context) (f float64, slope []float64, err error) {
+	s, err := t.plan.Gradient.Uncut().Run(ctx, t.Session, t.param(t.st.Y))
+	if err != nil {
+		return 0, nil, err
+	}
+	info := t.Session.LastInfo()
+	slope = make([]float64, len(t.grad))
+	t.slopes(slope, s, info.Weight)
+	return t.objective(t.st.Y, s.Loss, info.Weight), slope, nil
+}
+
+// boundedRun prepares a run of workers.
+func (c *Config) boundedRun(t *train.Training, job boundedJob, plan *boundedPlan, meta *pack.Meta, prob *problem,
+	at *solver.Point, stop *train.Stopper, m fold.Moments) *boundedRun {
+	r := &boundedRun{Training: t, job: job, cfg: c, plan: plan, rows: meta.Rows, stop: stop, y: at.Y,
+		least: math.Inf(1), last: slices.Clone(at.Y)}
+	b := c.Bounded
+	r.param = boundedParam{Scale: prob.scale, Mean: prob.mean, Penalty: prob.penalty, Lasso: prob.lasso,
+		Start: slices.Clone(at.Y), Reg: prob.reg, Positive: prob.positive, Counted: prob.counted,
+		Weights: prob.weights, Weight: m.Weight, Passes: b.Passes, Batch: b.Batch, Step: at.Step, Part: 1}
+	all := 1 / at.Step                                        // curvature of the objective, at the most
+	row := prob.steepestBy(1+num.Sum(prob.squares(m)), false) // of the mean row's loss
+	if c.Loss == Hinge {                                      // which is smoothed over little, where few rows are
+		all, row = all*steadyWidth, row*steadyWidth
+	}
+	if r.param.Batch == 0 {
+		r.param.Batch = batchOf(meta, prob.size(), row/all)
+	}
+	if c.StepSize == 0 {
+		r.param.Step = boundedStep(c.Loss) / (all + row/float64(r.param.Batch))
+	}
+	plan.moves.Resize(len(at.Y))
+	plan.slopes.Resize(len(at.Y))
+	return r
+}
+
+// train runs workers until the run ends, and leaves it at the best point.
+func (r *boundedRun) train(ctx context.Context, at *solver.Point) (err error) {
 	for again := true; again; {
-		var err error
 		if again, err = r.run(ctx); err != nil {
 			return err
 		}
 	}
-	copy(t.st.Y, r.best)
-	if t.prob.lasso != nil && t.st.Ending.StoppedBy != "interrupted" {
-		if err := r.sparsify(context.WithoutCancel(ctx)); err != nil {
+	copy(at.Y, r.best)
+	if len(r.param.Lasso) > 0 && r.Ending.StoppedBy != "interrupted" {
+		if err := r.sparsify(context.WithoutCancel(ctx), at.Step); err != nil {
 			return err
 		}
 	}
-	copy(t.st.X, t.st.Y)
-	t.st.Best = math.NaN()
+	copy(at.X, at.Y)
 	return nil
-}
-
-// boundedParam chooses how workers step.
-func (t *trainer) boundedParam(m fold.Moments) boundedParam {
-	b, n := t.cfg.Bounded, t.prob.size()
-	p := boundedParam{Scale: t.prob.scale, Mean: t.prob.mean, Penalty: t.prob.penalty, Lasso: t.prob.lasso,
-		Start: slices.Clone(t.st.Y), Reg: t.prob.reg, Positive: t.prob.positive, Counted: t.prob.counted,
-		Weights: t.prob.weights, Width: t.st.Width, Weight: m.Weight, Passes: b.Passes, Batch: b.Batch,
-		Step: t.st.Step, Part: 1}
-	all := 1 / t.st.Step                                          // curvature of the objective, at the most
-	row := t.prob.steepestBy(1+num.Sum(t.prob.squares(m)), false) // of the mean row's loss
-	if t.cfg.Loss == Hinge {                                      // which is smoothed over little, where few rows are
-		all, row = all*p.Width, row*p.Width
-	}
-	if p.Batch == 0 {
-		p.Batch = batchOf(t.meta, n, row/all)
-	}
-	if t.cfg.StepSize == 0 {
-		p.Step = boundedStep(t.cfg.Loss) / (all + row/float64(p.Batch))
-	}
-	return p
 }
 
 // boundedStep returns what a step is of the one that the steepest curvature of a batch allows: rows on the right side
@@ -118,23 +187,23 @@ func (r *boundedRun) run(ctx context.Context) (again bool, err error) {
 	if err := r.begins(work); err != nil {
 		return false, err
 	}
-	left := r.cfg.MaxIterations - r.out.Iterations
+	left := r.cfg.MaxIterations - r.Summary.Iterations
 	before := r.took
-	for tick, err := range r.plan.bounded.workers.Clocks(ctx, r.Session, r.param, left, 1) {
+	for tick, err := range r.plan.workers.Clocks(ctx, r.Session, r.param, left, 1) {
 		if err != nil {
 			return false, r.ended(ctx, err)
 		}
 		r.took = before + tick.Took
-		r.out.Iterations++
-		r.out.Waited = tick.WaitedShare()
-		r.out.Processed += int64(math.Round(r.param.Passes * float64(r.meta.Rows)))
+		r.Summary.Iterations++
+		r.Summary.Waited = tick.WaitedShare()
+		r.Summary.Processed += int64(math.Round(r.param.Passes * float64(r.rows)))
 		stop, smaller, err := r.look(work, tick)
 		if err != nil {
 			return false, err
 		}
 		if stop || smaller {
 			tick.Stop()
-			again = smaller && r.out.Iterations < r.cfg.MaxIterations
+			again = smaller && r.Summary.Iterations < r.cfg.MaxIterations
 			break
 		}
 	}
@@ -152,21 +221,15 @@ func (r *boundedRun) ended(ctx context.Context, err error) error {
 
 // begins finds the gradient where workers begin.
 func (r *boundedRun) begins(ctx context.Context) error {
-	copy(r.st.Y, r.param.Start)
-	p := r.prob.param(r.st.Y)
-	p.Width = r.st.Width
+	copy(r.y, r.param.Start)
 	began := r.Session.Now()
-	g, err := r.plan.Gradient.Uncut().Run(ctx, r.Session, p)
+	f, slope, err := r.job.whole(ctx)
 	if err != nil {
 		return err
 	}
 	r.took += r.Session.Now() - began
-	info := r.Session.LastInfo()
-	r.out.Processed += info.Merged
-	r.param.Slope = make([]float64, r.prob.size())
-	r.prob.slopes(r.param.Slope, g.Sum, g.Coef, info.Weight)
-	f := r.prob.objective(r.st.Y, g.Loss, info.Weight)
-	if r.best == nil {
+	r.Summary.Processed += r.rows
+	if r.param.Slope = slope; r.best == nil {
 		r.first = f
 	}
 	if f < r.least {
@@ -177,17 +240,17 @@ func (r *boundedRun) begins(ctx context.Context) error {
 
 // notes takes the point in hand for the best.
 func (r *boundedRun) notes(f float64) {
-	r.best, r.least, r.idle = append(r.best[:0], r.st.Y...), f, 0
+	r.best, r.least, r.idle = append(r.best[:0], r.y...), f, 0
 }
 
 // look finds the objective at a tick, by a pass over all rows at what the tables are after exactly its clocks, and
 // whether that ends the run, or this run of workers.
 func (r *boundedRun) look(ctx context.Context, tick *tables.Tick) (stop, smaller bool, err error) {
-	copy(r.st.Y, r.param.Start)
-	r.plan.bounded.moves.AddAt(tick, r.st.Y)
+	copy(r.y, r.param.Start)
+	r.plan.moves.AddAt(tick, r.y)
 	f := math.Inf(1)
-	if !slices.ContainsFunc(r.st.Y, func(v float64) bool { return !num.Finite(v) }) {
-		if f, err = r.evaluate(ctx, r.out.Iterations); err != nil {
+	if !slices.ContainsFunc(r.y, func(v float64) bool { return !num.Finite(v) }) {
+		if f, err = r.job.evaluate(ctx, r.Summary.Iterations); err != nil {
 			return false, false, err
 		}
 		tick.Report("objective", f)
@@ -195,9 +258,9 @@ func (r *boundedRun) look(ctx context.Context, tick *tables.Tick) (stop, smaller
 	if r.idle++; f < r.least {
 		r.notes(f)
 	}
-	o := train.Observation{Iteration: r.out.Iterations, Objective: f, Exact: true, Now: r.took, HasMoved: true,
-		Moved: num.Distance(r.last, r.st.Y), Norm: math.Sqrt(kernel.Dot(r.st.Y, r.st.Y))}
-	copy(r.last, r.st.Y)
+	o := train.Observation{Iteration: r.Summary.Iterations, Objective: f, Exact: true, Now: r.took, HasMoved: true,
+		Moved: num.Distance(r.last, r.y), Norm: math.Sqrt(kernel.Dot(r.y, r.y))}
+	copy(r.last, r.y)
 	if why := r.stop.Check(o).Stop; why != "" {
 		r.Ends(why)
 		return true, false, nil
@@ -243,14 +306,17 @@ func (r *boundedRun) smaller(f float64, tick *tables.Tick) error {
 
 // sparsify takes one step along the gradient of all rows, after which variables that the L1 penalty holds at zero are
 // zero: sums of many workers' moves only come close to it.
-func (r *boundedRun) sparsify(ctx context.Context) error {
-	g, err := r.plan.Gradient.Uncut().Run(ctx, r.Session, r.prob.param(r.st.Y))
+func (r *boundedRun) sparsify(ctx context.Context, step float64) error {
+	_, slope, err := r.job.whole(ctx)
 	if err != nil {
 		return err
 	}
-	r.prob.gradient(r.grad, r.st.Y, g, r.Session.LastInfo().Weight)
-	for j, slope := range r.grad {
-		r.st.Y[j] = num.Soft(r.st.Y[j]-float64(r.st.Step*slope), float64(r.st.Step*r.prob.lasso[j]))
+	for i, g := range slope {
+		j := i % len(r.param.Lasso)
+		if j < len(r.param.Penalty) {
+			g = math.FMA(float64(r.param.Reg*r.param.Penalty[j]), r.y[i], g)
+		}
+		r.y[i] = num.Soft(r.y[i]-float64(step*g), float64(step*r.param.Lasso[j]))
 	}
 	return nil
 }

@@ -153,7 +153,8 @@ func Build(g *rdd.Graph, c Config) Plan {
 		Scores:      rdd.ScanBatches(rows, rowLoss.addScores),
 	}
 	if c.Bounded != nil {
-		p.bounded = declareBounded(g, rows, rowLoss, c.Bounded)
+		p.bounded = declareBounded(g, rows, c.Bounded,
+			func(q *boundedParam) rowModel { return newMarginRows(q, rowLoss) })
 	}
 	if held, any := c.packing().HeldOut(g); any {
 		p.Held, p.HeldLoss = held, rdd.Aggregate(held, rowLoss.losses())

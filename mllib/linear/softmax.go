@@ -61,7 +61,6 @@ type softmaxWork struct {
 	products kernel.Product
 	x        []float64 // rows of the block, dense
 	z        []float64 // margins, then derivatives
-	class    map[float64]int
 }
 
 // aggregator folds rows into their loss, and, if that is wanted, its derivatives.
@@ -87,32 +86,44 @@ func (f *softmaxFold) add(s fold.ClassSums, p softmaxParam, b *rdd.Batch) fold.C
 		w = &softmaxWork{}
 	}
 	defer f.pool.Put(w)
-	w.class = make(map[float64]int, p.K)
-	for k, l := range p.Labels {
-		w.class[l] = k
-	}
+	class := p.classes()
 	for from := 0; from < len(b.Rows); from += fold.BlockRows {
 		rows := b.Rows[from:min(from+fold.BlockRows, len(b.Rows))]
 		w.margins(&p, b, rows)
-		for i, r := range rows {
-			k, known := w.class[b.Labels[r]]
-			weight := b.WeightOf(r)
-			if !known {
-				k = -1 // a label of another class weighs nothing
-			} else if p.Counts != nil {
-				weight *= p.Counts[k]
-			}
-			if z := w.z[i*p.K : (i+1)*p.K]; f.rest {
-				s.TakeRest(z, k, weight)
-			} else {
-				s.Take(z, k, weight)
-			}
-		}
+		w.derive(&s, &p, b, rows, class, f.rest)
 		if s.Sum != nil {
 			w.accumulate(s.Sum, &p, b, rows)
 		}
 	}
 	return s
+}
+
+// classes returns the class of each label.
+func (p *softmaxParam) classes() map[float64]int {
+	class := make(map[float64]int, p.K)
+	for k, l := range p.Labels {
+		class[l] = k
+	}
+	return class
+}
+
+// derive turns the margins of a block of rows into derivatives, by weight, and adds their losses.
+func (w *softmaxWork) derive(s *fold.ClassSums, p *softmaxParam, b *rdd.Batch, rows []int32, class map[float64]int,
+	rest bool) {
+	for i, r := range rows {
+		k, known := class[b.Labels[r]]
+		weight := b.WeightOf(r)
+		if !known {
+			k = -1 // a label of another class weighs nothing
+		} else if p.Counts != nil {
+			weight *= p.Counts[k]
+		}
+		if z := w.z[i*p.K : (i+1)*p.K]; rest {
+			s.TakeRest(z, k, weight)
+		} else {
+			s.Take(z, k, weight)
+		}
+	}
 }
 
 // margins computes those of a block of rows.
@@ -135,16 +146,24 @@ func (w *softmaxWork) margins(p *softmaxParam, b *rdd.Batch, rows []int32) {
 		}
 		return
 	}
+	w.take(p, b, rows)
+	w.products.Add(kernel.RowMajor(w.z, n, p.K), kernel.RowMajor(w.x, n, p.D), kernel.RowMajor(p.W, p.D, p.K))
+}
+
+// take copies the rows of a block, where they are dense.
+func (w *softmaxWork) take(p *softmaxParam, b *rdd.Batch, rows []int32) {
+	if !b.Dense() {
+		return
+	}
 	if cap(w.x) < fold.BlockRows*p.D {
 		w.x = make([]float64, fold.BlockRows*p.D)
 	}
-	w.x = w.x[:n*p.D]
+	w.x = w.x[:len(rows)*p.D]
 	for i, r := range rows {
 		for j := range p.D {
 			w.x[i*p.D+j] = fold.ValueAt(b, int(r)*p.D+j)
 		}
 	}
-	w.products.Add(kernel.RowMajor(w.z, n, p.K), kernel.RowMajor(w.x, n, p.D), kernel.RowMajor(p.W, p.D, p.K))
 }
 
 // accumulate adds the derivatives by weight of a block of rows.
@@ -175,6 +194,7 @@ type SoftmaxPlan struct {
 	HeldLoss rdd.Step[softmaxParam, fold.ClassSums]
 	Counts   rdd.Step[softmaxParam, fold.ClassSums]
 	Sample   rdd.Action[[]rdd.Point]
+	bounded  *boundedPlan // nil where steps train
 }
 
 // BuildSoftmax declares the plan.
@@ -189,6 +209,9 @@ func BuildSoftmax(g *rdd.Graph, c Config) SoftmaxPlan {
 		Loss:     rdd.Aggregate(rows, f.aggregator(false)),
 		Counts:   rdd.Aggregate(rows, f.counts()),
 		Sample:   rdd.Prefix(rows, train.SampleRows),
+	}
+	if c.Bounded != nil {
+		p.bounded = declareBounded(g, rows, c.Bounded, func(q *boundedParam) rowModel { return newClassRows(q, f.rest) })
 	}
 	if held, any := c.packing().HeldOut(g); any {
 		p.Held, p.HeldLoss = held, rdd.Aggregate(held, f.aggregator(false))

@@ -40,8 +40,9 @@ type softmax struct {
 	stop    train.Stopper
 	out     Classified
 	grad    []float64
-	best    float64             // objective at X; NaN where it is not known
-	held    *pack.Meta          // of the rows to stop by; nil without
+	best    float64    // objective at X; NaN where it is not known
+	held    *pack.Meta // of the rows to stop by; nil without
+	moments fold.Moments
 	part    *solver.Progressive // of L-BFGS where steps may be cut; nil of others
 }
 
@@ -54,6 +55,12 @@ func TrainSoftmax(ctx context.Context, s *rdd.Session, c Config, p SoftmaxPlan) 
 	t.Training = train.Training{Session: s, Summary: &t.out.Summary, Ending: &t.st.Ending}
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
+	}
+	if c.Bounded != nil {
+		if err := t.trainBounded(ctx); err != nil {
+			return nil, err
+		}
+		return t.finish(context.WithoutCancel(ctx))
 	}
 	if err := train.Loop(ctx, &t.Training, &t.st, c.MaxIterations, c.rules(), t.iterate); err != nil {
 		return nil, err
@@ -80,7 +87,9 @@ func (t *softmax) prepare(ctx context.Context) error {
 	}
 	t.cfg.choosePenalty(&t.out.Summary, t.meta.Rows)
 	if t.cfg.Solver == solver.Auto || t.cfg.Solver == "" {
-		t.cfg.Solver, t.out.SolverWhy = t.cfg.chooseWide("there are several classes")
+		if t.cfg.Solver, t.out.SolverWhy = t.cfg.chooseWide("there are several classes"); t.cfg.Bounded != nil {
+			t.cfg.Solver, t.out.SolverWhy = t.cfg.choose(t.meta)
+		}
 	}
 	t.method = solver.Of(t.cfg.Solver)
 	t.Begins(t.meta, t.cfg.Solver)
@@ -93,6 +102,7 @@ func (t *softmax) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.moments = m
 	alike := t.cfg
 	alike.Balanced = false // of two classes
 	t.prob = newProblem(alike, t.method, m, 0)
@@ -134,15 +144,23 @@ func (t *softmax) of(v []float64, k int) []float64 {
 // param returns the model that variables stand for.
 func (t *softmax) param(v []float64) softmaxParam {
 	k, d := len(t.label), t.meta.Features
-	p := softmaxParam{K: k, D: d, W: make([]float64, k*d), Bias: make([]float64, k), Labels: t.label, Counts: t.weights}
-	for c := range k {
-		one := t.prob.param(t.of(v, c))
-		p.Bias[c] = one.Bias
+	p := softmaxParam{K: k, D: d, Labels: t.label, Counts: t.weights}
+	t.prob.classesParam(&p, v)
+	return p
+}
+
+// classesParam sets the weights of several classes by their variables.
+func (p *problem) classesParam(out *softmaxParam, v []float64) {
+	if out.W == nil {
+		out.W, out.Bias = make([]float64, out.K*out.D), make([]float64, out.K)
+	}
+	for c := range out.K {
+		one := p.param(v[c*p.size() : (c+1)*p.size()])
+		out.Bias[c] = one.Bias
 		for j, w := range one.W {
-			p.W[j*k+c] = w
+			out.W[j*out.K+c] = w
 		}
 	}
-	return p
 }
 
 // objective returns mean loss plus penalty.
@@ -156,14 +174,22 @@ func (t *softmax) objective(v []float64, loss, weight float64) float64 {
 
 // gradient turns sums over rows into derivatives by variable.
 func (t *softmax) gradient(v []float64, s fold.ClassSums, weight float64) {
-	k, d := len(t.label), t.meta.Features
-	g := fold.Gradient{Sum: make([]float64, d)}
-	for c := range k {
-		g.Coef = s.Coef[c]
-		for j := range d {
-			g.Sum[j] = s.Sum[j*k+c]
+	t.slopes(t.grad, s, weight)
+	for i, x := range v {
+		if j := i % t.prob.size(); j < len(t.prob.penalty) {
+			t.grad[i] = math.FMA(float64(t.prob.reg*t.prob.penalty[j]), x, t.grad[i])
 		}
-		t.prob.gradient(t.of(t.grad, c), t.of(v, c), g, weight)
+	}
+}
+
+// slopes turns sums over rows into the gradient of the mean loss in the variables.
+func (t *softmax) slopes(out []float64, s fold.ClassSums, weight float64) {
+	k, sum := len(t.label), make([]float64, t.meta.Features)
+	for c := range k {
+		for j := range sum {
+			sum[j] = s.Sum[j*k+c]
+		}
+		t.prob.slopes(t.of(out, c), sum, s.Coef[c], weight)
 	}
 }
 
