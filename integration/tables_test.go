@@ -107,6 +107,7 @@ func TestBundledJobsOnTablesRunOnClusters(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	points := labelled(t, 2000)
 	c := newCluster(t)
 	for _, name := range []string{"a", "b", "c"} {
 		c.join(name)
@@ -116,6 +117,9 @@ func TestBundledJobsOnTablesRunOnClusters(t *testing.T) {
 		{"components", "--data", edges},
 		{"lda", "--data", docs, "--topics", "4", "--max-iterations", "30"},
 		{"mf", "--data", ratingsOf(t, dir), "--rank", "4", "--max-iterations", "10"},
+		{"logistic", "--data", points, "--sync", "ssp", "--slack", "0"},
+		{"softmax", "--data", points, "--sync", "ssp", "--slack", "0", "--max-iterations", "20"},
+		{"kmeans", "--data", points, "--sync", "ssp", "--slack", "0", "--k", "5", "--label", "0"},
 	} {
 		ours, theirs := filepath.Join(dir, job[0]+"-ours"), filepath.Join(dir, job[0]+"-theirs")
 		if _, errs, code := volley(t, append([]string{"run"}, append(job, "--out", ours)...)...); code != 0 {

@@ -50,13 +50,32 @@ func (t *Tick) WaitedShare() float64 {
 	return t.Waited.Seconds() / max(1e-9, (t.Waited+t.Busy).Seconds())
 }
 
+// Kept is a state of the program's own that is committed with each tick.
+type Kept struct{ keeping keeping }
+
+// keeping encodes and decodes a state.
+type keeping struct {
+	encode func() ([]byte, error)
+	decode func([]byte) error
+}
+
+// Keep has Clocks commit what state is after each turn of its loop, and restore it before the first tick where a job
+// goes on from a checkpoint. S must be a type that Encode takes.
+func Keep[S any](state *S) Kept {
+	return Kept{keeping{
+		encode: func() ([]byte, error) { return rdd.Encode(*state) },
+		decode: func(raw []byte) error { return rdd.Decode(raw, state) },
+	}}
+}
+
 // Clocks runs the workers under a parameter for a number of clocks, and yields a tick after each `every` of them and
 // after the last. A job that is resumed goes on from the last tick that was committed; where that was the last of all,
 // it is yielded once more. Tables begin with zeros each time. Workers are stopped where the loop is left.
 //
 // Where an executor is lost, all go on from the last tick that was yielded, on those that are left: what workers have
 // done since is done again, in whole.
-func (w Work[P, D, S]) Clocks(ctx context.Context, s *rdd.Session, param P, clocks, every int) iter.Seq2[*Tick, error] {
+func (w Work[P, D, S]) Clocks(ctx context.Context, s *rdd.Session, param P, clocks, every int,
+	kept ...Kept) iter.Seq2[*Tick, error] {
 	return func(yield func(*Tick, error) bool) {
 		if clocks < 1 || every < 1 {
 			yield(nil, fault.Newf(fault.Usage, "run", "workers", "%d clocks, reported after each %d", clocks, every))
@@ -67,6 +86,9 @@ func (w Work[P, D, S]) Clocks(ctx context.Context, s *rdd.Session, param P, cloc
 			yield(nil, err)
 			return
 		}
+		for _, k := range kept {
+			c.at.kept = k.keeping
+		}
 		defer c.close()
 		begun, took := false, time.Duration(0)
 		for turn := range rdd.Iterations(ctx, s, &c.at, (clocks+every-1)/every) {
@@ -76,7 +98,7 @@ func (w Work[P, D, S]) Clocks(ctx context.Context, s *rdd.Session, param P, cloc
 				yield(nil, err)
 				return
 			}
-			c.at = progress{Clock: m.clock, States: m.states, tables: c.run.tables, of: m}
+			c.at = progress{Clock: m.clock, States: m.states, tables: c.run.tables, of: m, kept: c.at.kept}
 			t := &Tick{Clock: m.clock, Restarts: c.restarts, run: c.run, of: m, turn: turn}
 			t.Busy, t.Waited = c.spent()
 			t.Took = c.took()

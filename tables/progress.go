@@ -17,17 +17,25 @@ type progress struct {
 	States [][]byte
 	tables []tableOf
 	of     *moment
+	kept   keeping
 }
 
 // encoded is a progress as a checkpoint has it.
 type encoded struct {
 	Clock          int
 	Tables, States [][]byte
+	Kept           []byte // the program's
 }
 
 // MarshalBinary returns it as a checkpoint has it: the same, however many executors there are.
 func (p progress) MarshalBinary() ([]byte, error) {
-	e := encoded{p.Clock, p.Tables, p.States}
+	e := encoded{Clock: p.Clock, Tables: p.Tables, States: p.States}
+	if p.kept.encode != nil {
+		var err error
+		if e.Kept, err = p.kept.encode(); err != nil {
+			return nil, err
+		}
+	}
 	for i, t := range p.tables {
 		raw, err := t.encode(p.of.snapshots[i])
 		if err != nil {
@@ -42,7 +50,10 @@ func (p progress) MarshalBinary() ([]byte, error) {
 func (p *progress) UnmarshalBinary(raw []byte) error {
 	var e encoded
 	err := rdd.Decode(raw, &e)
-	*p = progress{Clock: e.Clock, Tables: e.Tables, States: e.States}
+	*p = progress{Clock: e.Clock, Tables: e.Tables, States: e.States, kept: p.kept}
+	if err == nil && p.kept.decode != nil {
+		err = p.kept.decode(e.Kept)
+	}
 	return err
 }
 

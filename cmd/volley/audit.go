@@ -135,7 +135,8 @@ func replay(ctx context.Context, path, dataDir string) error {
 		return fault.Newf(fault.Corrupt, "replay", path, "it says that it is of the job %s, its arguments are of %s",
 			l.Header.Job, named.Job)
 	}
-	if named.Bounded != nil || slices.ContainsFunc(placedJobs(), func(j placedJob) bool { return j.name() == l.Header.Job }) {
+	placed := func(j placedJob) bool { return j.name() == l.Header.Job }
+	if named.Bounded != nil || slices.ContainsFunc(placedJobs(), placed) {
 		return refuseWorkers(path)
 	}
 	if !slices.Contains(jobNames(), l.Header.Job) {

@@ -147,15 +147,11 @@ func (f *trainFlags) refuseWorkers(c *cobra.Command, j job) error {
 
 // refuseBounded refuses what workers on tables do not do.
 func (f *trainFlags) refuseBounded(c *cobra.Command) error {
-	switch {
-	case f.checkpointDir() != "":
-		return usage(c, "checkpoint-dir", "workers under --sync %s keep no checkpoints yet; "+
-			"--init goes on from a model", f.engine.Sync())
-	case c.Flags().Changed("validation"):
-		return usage(c, "validation", "it stops steps, not the workers of --sync %s; --max-iterations does",
-			f.engine.Sync())
+	if !c.Flags().Changed("validation") {
+		return nil
 	}
-	return nil
+	return usage(c, "validation", "it stops steps, not the workers of --sync %s; --max-iterations does",
+		f.engine.Sync())
 }
 
 // boundedBy returns the models that have a flag.

@@ -306,7 +306,9 @@ func resultOf(f *trainFlags, cfg volley.Config, job string, t *mllib.Summary, o 
 		r.Gap, r.GapBy = &t.Gap, t.GapBy
 	}
 	if f.bounded != nil {
-		r.Sync, r.Waited = f.bounded.Model.String(), &t.Waited
+		if r.Sync, r.Waited = f.bounded.Model.String(), &t.Waited; f.bounded.Model.Exact() {
+			r.Sync = "ssp(0)" // which is bsp, of tables
+		}
 	}
 	if t.Iterations > 0 {
 		r.SecondsPerIteration = r.TrainSeconds / float64(t.Iterations)

@@ -331,8 +331,6 @@ func (f *trainFlags) afterInterrupt() string {
 	switch {
 	case wire.ThisProcess().Role == wire.JobRole:
 		return "no model was saved"
-	case f.bounded != nil:
-		return "no model was saved; workers keep no checkpoints yet"
 	case f.checkpointDir() == "":
 		return "no model was saved; with --checkpoint-every a run can be resumed"
 	}

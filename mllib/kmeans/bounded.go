@@ -152,75 +152,112 @@ func (m *mover) add(k int, times, weight float64, b *rdd.Batch, row int) {
 	m.change[m.centres.K*d+k] += weight
 }
 
+// boundedState is what a clustering hands from tick to tick, beside tables and workers.
+type boundedState struct {
+	Ticks, Iterations int // of the run of workers in hand, and of all
+	Over              bool
+	Least             float64 // cost in the run in hand
+	Still             int     // ticks since
+	Took              time.Duration
+	Best              []float64 // centres, of all runs
+	BestCost          float64
+	Ending            train.Ending
+}
+
 // trainBounded clusters by workers on tables, and keeps the best of the runs.
 func (t *trainer) trainBounded(ctx context.Context) error {
 	work := context.WithoutCancel(ctx)
+	t.Under(train.Rules{Tol: t.cfg.Tol, Target: t.cfg.Target, MaxTime: t.cfg.MaxTime, Most: t.cfg.MaxIterations})
 	t.plan.bounded.sums.Resize(t.cfg.K * (t.meta.Features + 1))
+	at := boundedState{BestCost: math.Inf(1)}
 	for t.st.Run = 0; t.st.Run < max(1, t.cfg.Restarts); t.st.Run++ {
 		if t.st.Run > 0 {
 			if err := t.restart(work); err != nil {
 				return err
 			}
 		}
-		why, err := t.runBounded(ctx)
-		if err != nil {
+		if err := t.runBounded(ctx, &at); err != nil {
 			return err
 		}
-		if t.Ends(why); why == "target" || why == "max-time" || why == "interrupted" {
+		if why := t.st.Ending.StoppedBy; why == "target" || why == "max-time" || why == "interrupted" {
 			t.st.Run++
 			break
 		}
 	}
-	return nil
+	t.out.Iterations, t.st.Best, t.st.Least = at.Iterations, at.Best, at.BestCost
+	return t.SameRules()
 }
 
 // mostStill is how many ticks may pass without a lower cost: where workers see old sums one alone says little.
 const mostStill = 5
 
 // runBounded lets workers cluster from the centres in hand.
-func (t *trainer) runBounded(ctx context.Context) (why string, err error) {
+func (t *trainer) runBounded(ctx context.Context, at *boundedState) error {
 	p := boundedParam{K: t.cfg.K, D: t.meta.Features, At: t.st.At, Shift: t.shift, Passes: t.cfg.Bounded.Passes,
 		Least: float64(1e-12 * t.meta.Weight()), Batch: t.cfg.Bounded.Batch}
 	if p.Batch == 0 {
 		p.Batch = batchRows
 	}
-	least, still := math.Inf(1), 0
-	sums := make([]float64, p.K*(p.D+1))
-	for tick, err := range t.plan.bounded.workers.Clocks(ctx, t.Session, p, t.cfg.MaxIterations, 1) {
+	at.Ticks, at.Over, at.Least, at.Still = 0, false, math.Inf(1), 0
+	took := time.Duration(0)
+	for tick, err := range t.plan.bounded.workers.Clocks(ctx, t.Session, p, t.cfg.MaxIterations, 1, tables.Keep(at)) {
 		if err != nil && ctx.Err() != nil {
-			return "interrupted", nil
+			t.Ends("interrupted")
+			return nil
 		}
 		if err != nil {
-			return "", err
+			return err
 		}
-		t.out.Iterations++
 		t.out.Waited = tick.WaitedShare()
+		if tick.Clock <= at.Ticks { // it is that of a job which goes on, and had been looked at
+			*t.Ending = at.Ending
+			continue
+		}
+		at.Ticks++
+		at.Iterations++
+		at.Took += tick.Took - took
+		took = tick.Took
 		t.out.Processed += int64(math.Round(p.Passes * float64(t.meta.Rows)))
-		clear(sums)
-		t.plan.bounded.sums.AddAt(tick, sums)
-		t.st.At = p.centres(sums, t.cfg.Distance == Cosine)
-		cost, err := t.costAt(context.WithoutCancel(ctx), tick)
-		if err != nil {
-			return "", err
+		if err := t.lookAt(context.WithoutCancel(ctx), tick, &p, at); err != nil {
+			return err
 		}
-		if cost < t.st.Least {
-			t.st.Least, t.st.Best = cost, t.st.At
-		}
-		if still++; cost < least-float64(t.cfg.Tol*least) || math.IsInf(least, 1) {
-			still = 0
-		}
-		least = min(least, cost)
-		if why = t.endOf(cost, still, tick.Took); why != "" {
+		if at.Over {
 			tick.Stop()
-			return why, nil
 		}
 	}
-	return "max-iterations", nil
+	return nil
+}
+
+// lookAt finds the cost at a tick, and whether that ends the run.
+func (t *trainer) lookAt(ctx context.Context, tick *tables.Tick, p *boundedParam, at *boundedState) error {
+	sums := make([]float64, p.K*(p.D+1))
+	t.plan.bounded.sums.AddAt(tick, sums)
+	t.st.At = p.centres(sums, t.cfg.Distance == Cosine)
+	cost, err := t.costAt(ctx, tick, at.Iterations)
+	if err != nil {
+		return err
+	}
+	if cost < at.BestCost {
+		at.BestCost, at.Best = cost, t.st.At
+	}
+	if at.Still++; cost < at.Least-float64(t.cfg.Tol*at.Least) || math.IsInf(at.Least, 1) {
+		at.Still = 0
+	}
+	at.Least = min(at.Least, cost)
+	why := t.endOf(cost, at)
+	if at.Over = why != ""; why == "" && at.Ticks == t.cfg.MaxIterations {
+		why = "max-iterations"
+	}
+	if why != "" {
+		t.Ends(why)
+	}
+	at.Ending = *t.Ending
+	return nil
 }
 
 // costAt finds the cost at the centres in hand, by a pass over all rows.
-func (t *trainer) costAt(ctx context.Context, tick *tables.Tick) (float64, error) {
-	_, cost, err := t.whole(ctx, t.out.Iterations)
+func (t *trainer) costAt(ctx context.Context, tick *tables.Tick, iteration int) (float64, error) {
+	_, cost, err := t.whole(ctx, iteration)
 	if err != nil {
 		return 0, err
 	}
@@ -231,10 +268,10 @@ func (t *trainer) costAt(ctx context.Context, tick *tables.Tick) (float64, error
 }
 
 // endOf returns what ends a run of workers, if anything does.
-func (t *trainer) endOf(cost float64, still int, took time.Duration) string {
+func (t *trainer) endOf(cost float64, at *boundedState) string {
 	stop := train.Stopper{Rule: train.ByObjective, Target: t.cfg.Target, Deadline: t.cfg.MaxTime, State: &t.st.Rules}
-	why := stop.Check(train.Observation{Iteration: t.out.Iterations, Objective: cost, Exact: true, Now: took}).Stop
-	if why == "" && t.cfg.Tol > 0 && still >= mostStill {
+	why := stop.Check(train.Observation{Iteration: at.Iterations, Objective: cost, Exact: true, Now: at.Took}).Stop
+	if why == "" && t.cfg.Tol > 0 && at.Still >= mostStill {
 		why = "tolerance"
 	}
 	return why

@@ -57,8 +57,8 @@ func TestExactWorkersTakeLloydsSteps(t *testing.T) {
 				got := clustersOf(t, b, volley.Config{Executors: 2, Slots: 2})
 				for i, v := range want.Model.Centres {
 					if math.Abs(got.Model.Centres[i]-v) > 1e-9*max(1, math.Abs(v)) {
-						t.Fatalf("%s: after %d clocks number %d of the centres is %v, after Lloyd's steps %v", name, steps,
-							i, got.Model.Centres[i], v)
+						t.Fatalf("%s: after %d clocks number %d of the centres is %v, after Lloyd's steps %v", name,
+							steps, i, got.Model.Centres[i], v)
 					}
 				}
 				if !testrows.Nearly(got.Objective, want.Objective, 1e-9) {

@@ -255,7 +255,8 @@ func TestWorkersTellClassesApart(t *testing.T) {
 		change(&c)
 		best := classesOf(t, c)
 		for _, m := range []tables.Model{tables.SSP(0), tables.SSP(2), tables.ASP()} {
-			got := classesOf(t, byWorkers(m, c), "--executors", "3", "--clock", "virtual", "--pace", "disrupted:300:0.7p:3")
+			got := classesOf(t, byWorkers(m, c), "--executors", "3", "--clock", "virtual", "--pace",
+				"disrupted:300:0.7p:3")
 			above := got.Objective - best.Objective
 			if above < -1e-6 || above > 1e-3*math.Abs(best.Objective) {
 				t.Errorf("%s, %v: after %d clocks the objective is %v, the least %v", name, m, got.Iterations,
@@ -280,4 +281,62 @@ func classesOf(t *testing.T, c Config, flags ...string) (out *Classified) {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// TestWorkersGoOnFromACheckpoint: a run that is stopped at a tick, also after workers have begun again with smaller
+// steps, and goes on, ends where one does that was not: under ssp(0) with its bits.
+func TestWorkersGoOnFromACheckpoint(t *testing.T) {
+	t.Parallel()
+	path, _, _ := sample(t, 500, 6, false)
+	for _, m := range []tables.Model{tables.SSP(0), tables.SSP(2)} {
+		c := byWorkers(m, defaults(path))
+		c.Tol, c.StepSize = 1e-6, 40 // of which some are too long
+		whole := boundedly(t, c)
+		for _, at := range []int{1, 2, 3, 5, 9, whole.Iterations - 1, whole.Iterations} {
+			got := stoppedAt(t, c, at)
+			told := func(k *Trained) string { return fmt.Sprint(k.Iterations, k.StoppedBy, k.Model.Weights) }
+			if m.Exact() && told(got) != told(whole) {
+				t.Errorf("stopped at tick %d it comes to %s; one that was not to %s", at, told(got), told(whole))
+			}
+			if !testrows.Nearly(got.Objective, whole.Objective, 1e-4) {
+				t.Errorf("%v: stopped at tick %d, after %d clocks the objective is %v; of a run that was not %v", m, at,
+					got.Iterations, got.Objective, whole.Objective)
+			}
+		}
+	}
+}
+
+// stoppedAt runs a training in two processes: the first is stopped at a tick.
+func stoppedAt(t *testing.T, c Config, at int) (got *Trained) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, first := range []bool{true, false} {
+		cfg, err := volley.ParseConfig("--executors", "3", "--data-dir", t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume = dir, 1, true
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		ticks := 0
+		cfg.Progress = func(p rdd.Progress) {
+			if _, ok := p.Values["objective"]; ok && first {
+				if ticks++; ticks == at {
+					cancel()
+				}
+			}
+		}
+		_, err = volley.Run(context.Background(), cfg, "linear", c, Build,
+			func(_ context.Context, s *rdd.Session, c Config, p Plan) (_ string, err error) {
+				got, err = Train(ctx, s, c, p)
+				return "", err
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first && got.StoppedBy != "interrupted" && got.Iterations > at {
+			t.Errorf("the first process ends by %s after %d clocks, not at tick %d", got.StoppedBy, got.Iterations, at)
+		}
+	}
+	return got
 }

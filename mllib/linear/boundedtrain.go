@@ -20,20 +20,31 @@ import (
 // one that begins at the best point, with smaller steps.
 type boundedRun struct {
 	*train.Training
-	job    boundedJob
-	cfg    *Config
-	plan   *boundedPlan
-	rows   int64
-	stop   *train.Stopper
-	param  boundedParam
-	y      []float64 // where passes are made
-	best   []float64 // variables
-	last   []float64 // at the tick before
-	least  float64   // objective at the best
-	first  float64   // objective where the run began
-	idle   int       // ticks since the best
-	halves int       // how often steps were made smaller
-	took   time.Duration
+	job   boundedJob
+	cfg   *Config
+	plan  *boundedPlan
+	rows  int64
+	stop  *train.Stopper
+	param boundedParam
+	y     []float64 // where passes are made
+	at    boundedState
+}
+
+// boundedState is what a training hands from tick to tick, beside tables and workers.
+type boundedState struct {
+	Ticks      int // of the run of workers in hand
+	Over       bool
+	Iterations int
+	Start      []float64 // where the next workers begin, and their steps
+	Step, Part float64
+	Best, Last []float64 // variables: of the lowest objective, and at the tick before
+	Least      float64   // objective at the best
+	First      float64   // objective where the run began
+	Idle       int       // ticks since the best
+	Halves     int       // how often steps were made smaller
+	Took       time.Duration
+	Rules      []float64 // what the stop rules remember
+	Ending     train.Ending
 }
 
 // boundedJob is what a run of workers needs of the one who trains, where passes are over all rows at Y.
@@ -92,8 +103,9 @@ const mostKept = 4 << 30
 // holds refuses to keep a number for each row and class where that is too much.
 func (c *Config) holds(meta *pack.Meta, classes int) error {
 	if kept := 8 * float64(meta.Rows) * float64(classes); kept > mostKept {
-		return fault.Newf(fault.Usage, "train", c.job(), "workers keep a number for each of %d rows and %d classes: %.1f "+
-			"GiB, and at most %d", meta.Rows, classes, kept/(1<<30), mostKept>>30).
+		return fault.Newf(fault.Usage, "train", c.job(),
+			"workers keep a number for each of %d rows and %d classes: %.1f GiB, and at most %d", meta.Rows,
+			classes, kept/(1<<30), mostKept>>30).
 			WithHint("--sync auto, steal or absp train without")
 	}
 	return nil
@@ -114,12 +126,11 @@ func (t *softmax) whole(ctx context.Context) (f float64, slope []float64, err er
 // boundedRun prepares a run of workers.
 func (c *Config) boundedRun(t *train.Training, job boundedJob, plan *boundedPlan, meta *pack.Meta, prob *problem,
 	at *solver.Point, stop *train.Stopper, m fold.Moments) *boundedRun {
-	r := &boundedRun{Training: t, job: job, cfg: c, plan: plan, rows: meta.Rows, stop: stop, y: at.Y,
-		least: math.Inf(1), last: slices.Clone(at.Y)}
+	r := &boundedRun{Training: t, job: job, cfg: c, plan: plan, rows: meta.Rows, stop: stop, y: at.Y}
 	b := c.Bounded
 	r.param = boundedParam{Scale: prob.scale, Mean: prob.mean, Penalty: prob.penalty, Lasso: prob.lasso,
-		Start: slices.Clone(at.Y), Reg: prob.reg, Positive: prob.positive, Counted: prob.counted,
-		Weights: prob.weights, Weight: m.Weight, Passes: b.Passes, Batch: b.Batch, Step: at.Step, Part: 1}
+		Reg: prob.reg, Positive: prob.positive, Counted: prob.counted,
+		Weights: prob.weights, Weight: m.Weight, Passes: b.Passes, Batch: b.Batch}
 	all := 1 / at.Step                                        // curvature of the objective, at the most
 	row := prob.steepestBy(1+num.Sum(prob.squares(m)), false) // of the mean row's loss
 	if c.Loss == Hinge {                                      // which is smoothed over little, where few rows are
@@ -128,8 +139,9 @@ func (c *Config) boundedRun(t *train.Training, job boundedJob, plan *boundedPlan
 	if r.param.Batch == 0 {
 		r.param.Batch = batchOf(meta, prob.size(), row/all)
 	}
+	r.at = boundedState{Start: slices.Clone(at.Y), Step: at.Step, Part: 1, Last: slices.Clone(at.Y), Least: math.Inf(1)}
 	if c.StepSize == 0 {
-		r.param.Step = boundedStep(c.Loss) / (all + row/float64(r.param.Batch))
+		r.at.Step = boundedStep(c.Loss) / (all + row/float64(r.param.Batch))
 	}
 	plan.moves.Resize(len(at.Y))
 	plan.slopes.Resize(len(at.Y))
@@ -138,19 +150,21 @@ func (c *Config) boundedRun(t *train.Training, job boundedJob, plan *boundedPlan
 
 // train runs workers until the run ends, and leaves it at the best point.
 func (r *boundedRun) train(ctx context.Context, at *solver.Point) (err error) {
+	r.Under(r.cfg.rules())
 	for again := true; again; {
 		if again, err = r.run(ctx); err != nil {
 			return err
 		}
 	}
-	copy(at.Y, r.best)
+	r.Summary.Iterations = r.at.Iterations
+	copy(at.Y, r.at.Best)
 	if len(r.param.Lasso) > 0 && r.Ending.StoppedBy != "interrupted" {
 		if err := r.sparsify(context.WithoutCancel(ctx), at.Step); err != nil {
 			return err
 		}
 	}
 	copy(at.X, at.Y)
-	return nil
+	return r.SameRules()
 }
 
 // boundedStep returns what a step is of the one that the steepest curvature of a batch allows: rows on the right side
@@ -187,27 +201,38 @@ func (r *boundedRun) run(ctx context.Context) (again bool, err error) {
 	if err := r.begins(work); err != nil {
 		return false, err
 	}
-	left := r.cfg.MaxIterations - r.Summary.Iterations
-	before := r.took
-	for tick, err := range r.plan.workers.Clocks(ctx, r.Session, r.param, left, 1) {
+	left, took := r.cfg.MaxIterations-r.at.Iterations, time.Duration(0)
+	for tick, err := range r.plan.workers.Clocks(ctx, r.Session, r.param, left, 1, tables.Keep(&r.at)) {
 		if err != nil {
 			return false, r.ended(ctx, err)
 		}
-		r.took = before + tick.Took
-		r.Summary.Iterations++
 		r.Summary.Waited = tick.WaitedShare()
+		r.recall()
+		if tick.Clock <= r.at.Ticks { // it is that of a job which goes on, and had been looked at
+			continue
+		}
+		r.at.Took += tick.Took - took
+		took = tick.Took
+		r.at.Ticks++
+		r.at.Iterations++
 		r.Summary.Processed += int64(math.Round(r.param.Passes * float64(r.rows)))
-		stop, smaller, err := r.look(work, tick)
-		if err != nil {
+		if err := r.look(work, tick); err != nil {
 			return false, err
 		}
-		if stop || smaller {
+		r.at.Rules, r.at.Ending = r.stop.State.Floats(), *r.Ending
+		if r.at.Over {
 			tick.Stop()
-			again = smaller && r.Summary.Iterations < r.cfg.MaxIterations
-			break
 		}
 	}
-	return again, nil
+	return r.at.Over && r.Ending.StoppedBy == "" && r.at.Iterations < r.cfg.MaxIterations, nil
+}
+
+// recall takes up what was kept at the tick before, by another process where the job goes on.
+func (r *boundedRun) recall() {
+	if len(r.at.Rules) > 0 {
+		_ = r.stop.State.SetFloats(r.at.Rules) // it was laid out by Floats
+		*r.Ending = r.at.Ending
+	}
 }
 
 // ended takes the end of workers: an interruption is none of an error.
@@ -221,86 +246,89 @@ func (r *boundedRun) ended(ctx context.Context, err error) error {
 
 // begins finds the gradient where workers begin.
 func (r *boundedRun) begins(ctx context.Context) error {
+	r.at.Ticks, r.at.Over = 0, false
+	r.param.Start, r.param.Step, r.param.Part = r.at.Start, r.at.Step, r.at.Part
 	copy(r.y, r.param.Start)
 	began := r.Session.Now()
 	f, slope, err := r.job.whole(ctx)
 	if err != nil {
 		return err
 	}
-	r.took += r.Session.Now() - began
+	r.at.Took += r.Session.Now() - began
 	r.Summary.Processed += r.rows
-	if r.param.Slope = slope; r.best == nil {
-		r.first = f
+	if r.param.Slope = slope; r.at.Best == nil {
+		r.at.First = f
 	}
-	if f < r.least {
+	if f < r.at.Least {
 		r.notes(f)
 	}
-	return train.FiniteAtFirst(r.cfg.job(), r.first)
+	return train.FiniteAtFirst(r.cfg.job(), r.at.First)
 }
 
 // notes takes the point in hand for the best.
 func (r *boundedRun) notes(f float64) {
-	r.best, r.least, r.idle = append(r.best[:0], r.y...), f, 0
+	r.at.Best, r.at.Least, r.at.Idle = append(r.at.Best[:0], r.y...), f, 0
 }
 
 // look finds the objective at a tick, by a pass over all rows at what the tables are after exactly its clocks, and
 // whether that ends the run, or this run of workers.
-func (r *boundedRun) look(ctx context.Context, tick *tables.Tick) (stop, smaller bool, err error) {
+func (r *boundedRun) look(ctx context.Context, tick *tables.Tick) (err error) {
 	copy(r.y, r.param.Start)
 	r.plan.moves.AddAt(tick, r.y)
 	f := math.Inf(1)
 	if !slices.ContainsFunc(r.y, func(v float64) bool { return !num.Finite(v) }) {
-		if f, err = r.job.evaluate(ctx, r.Summary.Iterations); err != nil {
-			return false, false, err
+		if f, err = r.job.evaluate(ctx, r.at.Iterations); err != nil {
+			return err
 		}
 		tick.Report("objective", f)
 	}
-	if r.idle++; f < r.least {
+	if r.at.Idle++; f < r.at.Least {
 		r.notes(f)
 	}
-	o := train.Observation{Iteration: r.Summary.Iterations, Objective: f, Exact: true, Now: r.took, HasMoved: true,
-		Moved: num.Distance(r.last, r.y), Norm: math.Sqrt(kernel.Dot(r.y, r.y))}
-	copy(r.last, r.y)
+	o := train.Observation{Iteration: r.at.Iterations, Objective: f, Exact: true, Now: r.at.Took, HasMoved: true,
+		Moved: num.Distance(r.at.Last, r.y), Norm: math.Sqrt(kernel.Dot(r.y, r.y))}
+	copy(r.at.Last, r.y)
 	if why := r.stop.Check(o).Stop; why != "" {
 		r.Ends(why)
-		return true, false, nil
+		r.at.Over = true
+		return nil
 	}
-	if !r.astray(f) {
-		return false, false, nil
+	if r.at.Over = r.astray(f); r.at.Over {
+		return r.smaller(f, tick)
 	}
-	return false, true, r.smaller(f, tick)
+	return nil
 }
 
 // astray reports whether workers lead nowhere, by the objective at a tick.
 func (r *boundedRun) astray(f float64) bool {
-	above := f - r.least
+	above := f - r.at.Least
 	switch {
-	case above <= float64(r.cfg.Tol*max(1, math.Abs(r.least))):
+	case above <= float64(r.cfg.Tol*max(1, math.Abs(r.at.Least))):
 		return false
-	case !num.Finite(f) || r.idle >= mostIdle:
+	case !num.Finite(f) || r.at.Idle >= mostIdle:
 		return true
 	}
-	return r.idle >= fewIdle && above > float64(grownShare*(r.first-r.least))
+	return r.at.Idle >= fewIdle && above > float64(grownShare*(r.at.First-r.at.Least))
 }
 
 // smaller has the next workers begin at the best point. Where the objective is finite and below that of the beginning
 // it is what workers do not see of each other that leads astray, and each adds a smaller part of its moves; else steps
 // are too long in themselves.
 func (r *boundedRun) smaller(f float64, tick *tables.Tick) error {
-	if r.halves++; r.halves > mostHalves {
+	if r.at.Halves++; r.at.Halves > mostHalves {
 		return fault.Newf(fault.BadInput, "train", r.cfg.job(),
 			"the objective grows, however small the steps of workers").
 			WithHint("scale columns: --scale standard, or --standardize; or give a smaller --step-size")
 	}
-	if f < r.first && r.param.Part > leastPart {
-		r.param.Part /= 2
-		tick.Report("part", r.param.Part)
+	if f < r.at.First && r.at.Part > leastPart {
+		r.at.Part /= 2
+		tick.Report("part", r.at.Part)
 	} else {
-		r.param.Step /= 2
-		tick.Report("step", r.param.Step)
+		r.at.Step /= 2
+		tick.Report("step", r.at.Step)
 	}
-	r.param.Start = slices.Clone(r.best)
-	r.idle = 0
+	r.at.Start = slices.Clone(r.at.Best)
+	r.at.Idle = 0
 	return nil
 }
 

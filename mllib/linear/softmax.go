@@ -211,7 +211,8 @@ func BuildSoftmax(g *rdd.Graph, c Config) SoftmaxPlan {
 		Sample:   rdd.Prefix(rows, train.SampleRows),
 	}
 	if c.Bounded != nil {
-		p.bounded = declareBounded(g, rows, c.Bounded, func(q *boundedParam) rowModel { return newClassRows(q, f.rest) })
+		p.bounded = declareBounded(g, rows, c.Bounded,
+			func(q *boundedParam) rowModel { return newClassRows(q, f.rest) })
 	}
 	if held, any := c.packing().HeldOut(g); any {
 		p.Held, p.HeldLoss = held, rdd.Aggregate(held, f.aggregator(false))

@@ -69,8 +69,11 @@ func (t *Training) reopen() bool {
 	return true
 }
 
-// sameRules returns an error where a run that has ended is resumed under other rules than those it has ended by.
-func (t *Training) sameRules() error {
+// Under sets the rules that end the run.
+func (t *Training) Under(rules Rules) { t.rules = rules }
+
+// SameRules returns an error where a run that has ended is resumed under other rules than those it has ended by.
+func (t *Training) SameRules() error {
 	e := t.Ending
 	if e.StoppedBy == "" || e.Rules == t.rules.String() {
 		return nil

@@ -32,7 +32,7 @@ func (t *Training) Begins(meta *pack.Meta, name solver.Name) {
 func Loop[S any](ctx context.Context, t *Training, state *S, n int, rules Rules,
 	iterate func(context.Context, *rdd.Iteration) error) error {
 	work := context.WithoutCancel(ctx)
-	t.rules = rules
+	t.Under(rules)
 	t.Session.ReopenIf(t.reopen)
 	for it := range rdd.Iterations(ctx, t.Session, state, n) {
 		if err := iterate(work, it); err != nil {
@@ -43,7 +43,7 @@ func Loop[S any](ctx context.Context, t *Training, state *S, n int, rules Rules,
 	if err := t.Session.Err(); err != nil {
 		return err
 	}
-	return t.sameRules()
+	return t.SameRules()
 }
 
 // Moments returns the moments of a pack's features, by one pass; those of dense
