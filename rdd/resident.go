@@ -100,7 +100,9 @@ func (r *Resident[T]) Splits() int { return len(r.splits) }
 // from a position on; each with the position of its first row. A batch is valid until the next.
 func (r *Resident[T]) Batches(split int, from int64, size int) iter.Seq2[int64, *Batch] {
 	return func(yield func(int64, *Batch) bool) {
-		s, rows, view := r.splits[split], make([]int32, size), &Batch{}
+		s, view := r.splits[split], &Batch{}
+		size = int(min(int64(size), s.Rows))
+		rows := make([]int32, size)
 		for i := range s.Batches {
 			b := &s.Batches[i]
 			*view = Batch{Features: s.Meta.Features, Labels: b.Labels, Weights: b.Weights, X64: b.X64, X32: b.X32,

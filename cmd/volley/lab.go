@@ -43,7 +43,7 @@ type labFlags struct {
 
 // experiments that volley lab run knows.
 var experiments = []string{"gain", "paper-table3", "paper-table4", "paper-fig2", "paper-fig9", "paper-fig13",
-	"paper-fig15", "paper-table7"}
+	"paper-fig15", "paper-table7", "models", "paper-table5", "paper-table6"}
 
 func labRunCommand() *cobra.Command {
 	f := &labFlags{}
@@ -64,7 +64,10 @@ goes on.
                  11 and 12)
   paper-fig13    convergence of four jobs
   paper-fig15    how often each split is processed
-  paper-table7   the network's share of the time`,
+  paper-table7   the network's share of the time
+  models         eight jobs by every model of synchronization on three clusters
+  paper-table5   A-BSP beside SSP and ASP on the multi-tenant cluster (figure 16)
+  paper-table6   and on the physical one (figure 18)`,
 		Example: "  volley lab run gain --quick --out report",
 		Args:    exactArgs(1, "the name of an experiment"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -97,7 +100,7 @@ func (f *labFlags) check(c *cobra.Command, name string) error {
 	case !slices.Contains(experiments, name):
 		return fault.Newf(fault.Usage, "run the experiment", name, "there is none of this name").
 			WithHint("one of " + strings.Join(experiments, ", ") + ", own")
-	case name != "gain" && len(f.laws) > 0:
+	case name != "gain" && name != "models" && len(f.laws) > 0:
 		return usage(c, "laws", "%s has a law of its own", name)
 	case f.seeds < 1 || f.seeds > 1000:
 		return usage(c, "seeds", "%d is not a number of seeds", f.seeds)
@@ -108,7 +111,7 @@ func (f *labFlags) check(c *cobra.Command, name string) error {
 	}
 	if f.quick {
 		f.seeds, f.rows, f.features = 1, min(f.rows, 20_000), min(f.features, 20)
-		if len(f.laws) == 0 {
+		if len(f.laws) == 0 && name == "gain" {
 			f.laws = []string{"physical", "multi-tenant", "one straggler"}
 		}
 	}
@@ -176,6 +179,9 @@ func (f *labFlags) report(ctx context.Context, r *experiment.Runner, name string
 		}
 		return gainReport(ctx, g, r)
 	}
+	if models := f.models(name, size); models != nil {
+		return f.modelsReport(ctx, r, models)
+	}
 	if study := experiment.Studies(size)[name]; study != nil {
 		cases, err := chosen("jobs", f.jobs, study.Cases, func(c experiment.Case) string { return c.Name })
 		if err != nil {
@@ -197,6 +203,35 @@ func (f *labFlags) report(ctx context.Context, r *experiment.Runner, name string
 	report := experiment.PaperReport(p.Table, rows)
 	report.Groups, err = p.Illustrate(ctx, r, rows)
 	return report, err
+}
+
+// models returns the comparison of models of a name; nil where it is none.
+func (f *labFlags) models(name string, size experiment.Size) *experiment.Models {
+	switch name {
+	case "models":
+		return experiment.NewModels(size, f.seeds)
+	case "paper-table5":
+		return experiment.NewPetuum(5, f.seeds, size)
+	case "paper-table6":
+		return experiment.NewPetuum(6, f.seeds, size)
+	}
+	return nil
+}
+
+func (f *labFlags) modelsReport(ctx context.Context, r *experiment.Runner, m *experiment.Models) (
+	*experiment.Report, error) {
+	var err error
+	if m.Jobs, err = chosen("jobs", f.jobs, m.Jobs, func(j experiment.Job) string { return j.Name }); err != nil {
+		return nil, err
+	}
+	if m.Laws, err = chosen("laws", f.laws, m.Laws, func(l experiment.Law) string { return l.Name }); err != nil {
+		return nil, err
+	}
+	rows, err := m.Run(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return m.Report(rows), nil
 }
 
 // gain describes the table of some jobs, under the laws that are asked for.

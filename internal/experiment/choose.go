@@ -18,6 +18,9 @@ var candidates = map[string][]string{
 	"mlp": {"adam"}, "kmeans": {}, "als": {},
 }
 
+// byWorkers are the jobs that workers on tables can train.
+var byWorkers = []string{"logistic", "svm", "lasso", "ridge", "linear", "elasticnet", "softmax", "kmeans"}
+
 // choice is one that was tried.
 type choice struct {
 	Sync, Solver string
@@ -54,6 +57,11 @@ func Choose(ctx context.Context, r *Runner, args []string) (*Report, error) {
 func triesOf(job string) (out []choice) {
 	for _, sync := range []string{"auto", "bsp", "steal", "absp"} {
 		out = append(out, choice{Sync: sync})
+	}
+	if slices.Contains(byWorkers, job) {
+		for _, sync := range []string{"ssp", "asp", "cap"} {
+			out = append(out, choice{Sync: sync})
+		}
 	}
 	for _, solver := range candidates[job] {
 		out = append(out, choice{Sync: "steal", Solver: solver})

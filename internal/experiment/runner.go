@@ -31,15 +31,16 @@ func (r Run) String() string { return "volley " + strings.Join(r, " ") }
 
 // Result is what a run printed, or why it failed.
 type Result struct {
-	Run        string  `json:"run"`
-	Objective  float64 `json:"objective"`
-	Seconds    float64 `json:"train_seconds"`
-	Iterations int     `json:"iterations"`
-	StoppedBy  string  `json:"stopped_by"`
-	Share      float64 `json:"mean_share"`
-	Solver     string  `json:"solver"`
-	Passes     Passes  `json:"passes"`
-	Failed     string  `json:"failed,omitempty"`
+	Run        string   `json:"run"`
+	Objective  float64  `json:"objective"`
+	Seconds    float64  `json:"train_seconds"`
+	Iterations int      `json:"iterations"`
+	StoppedBy  string   `json:"stopped_by"`
+	Share      float64  `json:"mean_share"`
+	Solver     string   `json:"solver"`
+	Passes     Passes   `json:"passes"`
+	Waited     *float64 `json:"waited_share,omitempty"` // of slots' time, of workers on tables
+	Failed     string   `json:"failed,omitempty"`
 }
 
 // Passes counts the rows of those that a run trained by.

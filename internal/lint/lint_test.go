@@ -203,7 +203,7 @@ var allowed = map[string][]string{
 	"mllib/als":    append([]string{"tables"}, familyOfModels...),
 	"mllib/graph":  {"internal/fault", "rdd", "storage/input", "tables"},
 	"mllib/lda":    append([]string{"tables"}, familyOfModels...),
-	"mllib/kmeans": familyOfModels,
+	"mllib/kmeans": append([]string{"mllib/internal/parameters", "tables"}, familyOfModels...),
 	"mllib/linear": append([]string{"mllib/internal/parameters", "tables"}, familyOfModels...),
 	"mllib/mlp":    familyOfModels,
 	"mllib/internal/train": {"internal/fault", "mllib/internal/fold", "mllib/internal/num", "mllib/internal/solver",

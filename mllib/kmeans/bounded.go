@@ -169,6 +169,8 @@ func (t *trainer) trainBounded(ctx context.Context) error {
 	work := context.WithoutCancel(ctx)
 	t.Under(train.Rules{Tol: t.cfg.Tol, Target: t.cfg.Target, MaxTime: t.cfg.MaxTime, Most: t.cfg.MaxIterations})
 	t.plan.bounded.sums.Resize(t.cfg.K * (t.meta.Features + 1))
+	t.out.MeanShare = min(1, t.cfg.Bounded.Passes)
+	t.out.MeanNEff = float64(t.out.MeanShare * float64(t.meta.Rows))
 	at := boundedState{BestCost: math.Inf(1)}
 	for t.st.Run = 0; t.st.Run < max(1, t.cfg.Restarts); t.st.Run++ {
 		if t.st.Run > 0 {

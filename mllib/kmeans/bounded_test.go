@@ -27,7 +27,7 @@ func virtualCluster(t *testing.T) volley.Config {
 	return cfg
 }
 
-// TestExactWorkersTakeLloydsSteps: so many clocks, without slack, come to where so many of Lloyd's steps do, dense and
+// TestExactWorkersTakeLloydsSteps: clocks without slack come to where as many of Lloyd's steps do, dense and
 // sparse, by either distance, with weights and in passes of parts of a clock.
 func TestExactWorkersTakeLloydsSteps(t *testing.T) {
 	t.Parallel()

@@ -89,18 +89,19 @@ type stepper struct {
 	coef         []float64 // of its rows
 }
 
-func newStepper(p *boundedParam, rows rowModel, size float64) *stepper {
-	s := &stepper{rows: rows, prob: p.problem(), share: p.Part * size / p.Weight}
+func newStepper(p boundedParam, rows func(*boundedParam) rowModel, size int64, weight float64) *stepper {
+	p.Batch = int(min(int64(p.Batch), size))
+	s := &stepper{rows: rows(&p), prob: p.problem(), share: p.Part * weight / p.Weight}
 	for _, v := range []*[]float64{&s.x, &s.seen, &s.slope, &s.move, &s.change, &s.batch} {
 		*v = make([]float64, len(p.Start))
 	}
-	s.coef = make([]float64, p.Batch*rows.margins())
+	s.coef = make([]float64, p.Batch*s.rows.margins())
 	return s
 }
 
 // clock takes a worker's steps of a clock.
 func (p *boundedPlan) clock(c *tables.Clock[boundedParam, rdd.Point, visited]) error {
-	s := c.Notes(func() any { return newStepper(&c.Param, p.rows(&c.Param), p.weigh(c)) }).(*stepper)
+	s := c.Notes(func() any { return newStepper(c.Param, p.rows, c.Size(), p.weigh(c)) }).(*stepper)
 	if c.State.Coef == nil {
 		c.State.Coef = make([]float64, c.Size()*int64(s.rows.margins()))
 		for i := range c.State.Coef {

@@ -151,6 +151,8 @@ func (c *Config) boundedRun(t *train.Training, job boundedJob, plan *boundedPlan
 // train runs workers until the run ends, and leaves it at the best point.
 func (r *boundedRun) train(ctx context.Context, at *solver.Point) (err error) {
 	r.Under(r.cfg.rules())
+	r.Summary.MeanShare = min(1, r.param.Passes)
+	r.Summary.MeanNEff = float64(r.Summary.MeanShare * float64(r.rows))
 	for again := true; again; {
 		if again, err = r.run(ctx); err != nil {
 			return err
