@@ -120,9 +120,9 @@ func NewPetuum(table, seeds int, s Size) *Models {
 		Title: fmt.Sprintf("A-BSP, table %d: A-BSP beside SSP and ASP", table),
 		About: []string{"Seconds of computed time until the objective is within a thousandth of the optimum, by " +
 			"steps along gradients: of A-BSP along that of the rows that were merged, by Nesterov's method; of SSP and " +
-			"ASP each worker along that of its whole split, the others' being those that it sees. Iterations are those " +
-			"of the slowest. The paper's ratios beside: it names neither steps nor the rule that its runs end by, and its " +
-			"DNN is not trained on tables here."}}
+			"ASP each worker along that of its whole split, the others' being those that it sees. Iterations are " +
+			"those of the slowest. The paper's ratios beside: it names neither steps nor the rule that its runs end " +
+			"by, and its DNN is not trained on tables here."}}
 	law := map[int]string{5: "multi-tenant", 6: "physical"}[table]
 	for _, l := range Laws(seeds) {
 		if l.Name == law {
