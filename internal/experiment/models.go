@@ -59,15 +59,16 @@ func valued(name, policy string, more ...string) Way {
 func NewModels(s Size, seeds int) *Models {
 	m := &Models{Title: "Which model wins: eight jobs by every model on three clusters", Within: 1e-3,
 		About: []string{
-			"Seconds of computed time until the objective is within a thousandth of the optimum (relative, where that " +
-				"is above 1), evaluations left out; medians over seeds, with their range; iterations are steps, or the " +
-				"clocks that all workers have finished; idle is the share of their time in which slots did not work " +
-				"(of steps: Ideal's time is the rest). The ratio is to auto. – is that a run did not arrive in " +
-				mostClocks + " iterations.",
-			"bsp, steal, absp, deadline and auto are steps, by the solver that volley chooses, which may need every " +
-				"row; absp as printed is the A-BSP paper's own method. ssp, asp, cap, vap and cvap are workers on " +
-				"parameter tables, whose steps are SAGA's; vap and cvap bound unseen updates of a weight by 0.1 (of " +
-				"a sum of rows by 1000).",
+			"Seconds of computed time until the objective is within a thousandth of the optimum (relative, where " +
+				"that is above 1), evaluations left out; medians over seeds, with their range; iterations are steps, " +
+				"or the clocks that all workers have finished; idle is the share of their time in which slots did not" +
+				" work (of steps: Ideal's time is the rest). The ratio is to auto. – is that a run did not arrive in " +
+				mostClocks +
+				" iterations.",
+			"bsp, steal, absp, deadline and auto are steps, by the solver that volley chooses, which may need " +
+				"every row; absp as printed is the A-BSP paper's own method. ssp, asp, cap, vap and cvap are workers " +
+				"on parameter tables, whose steps are SAGA's; vap and cvap bound unseen updates of a weight by 0.1 " +
+				"(of a sum of rows by 1000).",
 		},
 		Ways: []Way{syncs("bsp", "bsp"), syncs("steal", "steal"), syncs("deadline", "deadline"), syncs("absp", "absp"),
 			{"absp as printed", (*Job).paper},
@@ -119,7 +120,7 @@ func NewPetuum(table, seeds int, s Size) *Models {
 		by("SSP, s=10", "--sync", "ssp", "--slack", "10"), by("SSP, s=3", "--sync", "ssp", "--slack", "3"), absp},
 		Title: fmt.Sprintf("A-BSP, table %d: A-BSP beside SSP and ASP", table),
 		About: []string{"Seconds of computed time until the objective is within a thousandth of the optimum, by " +
-			"steps along gradients: of A-BSP along that of the rows that were merged, by Nesterov's method; of SSP and " +
+			"steps along gradients: of A-BSP along that of the rows that were merged, by Nesterov's; of SSP and " +
 			"ASP each worker along that of its whole split, the others' being those that it sees. Iterations are " +
 			"those of the slowest. The paper's ratios beside: it names neither steps nor the rule that its runs end " +
 			"by, and its DNN is not trained on tables here."}}
