@@ -174,3 +174,72 @@ func sameFiles(t *testing.T, a, b string) {
 		sameFiles(t, filepath.Join(a, f.Name()), filepath.Join(b, f.Name()))
 	}
 }
+
+// TestRunsOfWorkersAreMadeAgain: replay makes runs of workers again where they are exact or in virtual time, compares
+// what they commit, and refuses others; a log of another run, or with other arguments, is found out.
+func TestRunsOfWorkersAreMadeAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	points, data := labelled(t, 1500), filepath.Join(dir, "data")
+	virtual := []string{"--clock", "virtual", "--pace", "static:1,2,0.5", "--pace-rate", "3000"}
+	logged := func(log string, job ...string) string {
+		path := filepath.Join(dir, log)
+		if _, errs, code := volley(t, append(append([]string{"run"}, job...), "--event-log", path, "--data-dir",
+			data)...); code != 0 {
+			t.Fatalf("%v: exit %d: %s", job, code, errs)
+		}
+		return path
+	}
+	logistic := []string{"logistic", "--data", points, "--sync", "asp", "--max-iterations", "12"}
+	for name, job := range map[string][]string{
+		"exact": {"svm", "--data", points, "--sync", "ssp", "--slack", "0", "--max-iterations", "12"},
+		"asp":   append(logistic, virtual...),
+		"kmeans": append([]string{"kmeans", "--data", points, "--label", "0", "--k", "4", "--sync", "cap"},
+			virtual...),
+		"mf":       append([]string{"mf", "--data", ratingsOf(t, dir), "--rank", "3", "--sync", "ssp"}, virtual...),
+		"pagerank": {"pagerank", "--data", pairsOf(t, dir), "--tol", "1e-3"},
+	} {
+		log := logged(name, job...)
+		out, errs, code := volley(t, "replay", log, "--data-dir", data)
+		if code != 0 || !strings.Contains(out, "made again, the digests of") {
+			t.Errorf("%s: exit %d: %s%s", name, code, out, errs)
+		}
+		if _, errs, code := volley(t, "verify", log); code != 0 {
+			t.Errorf("%s: exit %d: %s", name, code, errs)
+		}
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "asp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for old, other := range map[string]string{`"Batch":0`: `"Batch":7`, `static:1,2,0.5+`: `static:1,2,0.6+`,
+		`"clock":"virtual"`: `"clock":"real"`} {
+		changed := bytes.Replace(raw, []byte(old), []byte(other), 1)
+		path := filepath.Join(dir, "changed")
+		if err := os.WriteFile(path, changed, 0o600); err != nil || bytes.Equal(raw, changed) {
+			t.Fatalf("%s is not in the log: %v", old, err)
+		}
+		if out, _, code := volley(t, "replay", path, "--data-dir", data); code == 0 {
+			t.Errorf("with %s for %s it is taken: %s", other, old, out)
+		}
+	}
+	if _, errs, code := volley(t, "replay", logged("real", logistic...), "--data-dir", data); code == 0 ||
+		!strings.Contains(errs, "on the real clock is not in the log") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+// pairsOf writes edges of a small graph.
+func pairsOf(t *testing.T, dir string) string {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(3, 3))
+	var b bytes.Buffer
+	for range 400 {
+		fmt.Fprintln(&b, rng.IntN(80), rng.IntN(80))
+	}
+	path := filepath.Join(dir, "pairs.txt")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -93,7 +93,11 @@ func (s *Access[T]) IncRow(row int, by []T) {
 		panic(fmt.Sprintf("table %q has %d columns, and %d numbers are added", s.of.table.name,
 			s.of.table.shape.Columns, len(by)))
 	}
-	if s.of.o.Bound > 0 || s.of.table.shape.Sparse {
+	if s.of.o.Bound > 0 {
+		s.boundedRow(row, by)
+		return
+	}
+	if s.of.table.shape.Sparse {
 		for c, x := range by {
 			if x != 0 {
 				s.Inc(row, c, x)
@@ -108,6 +112,22 @@ func (s *Access[T]) IncRow(row int, by []T) {
 	addTo(e.Delta.Values, by)
 	if e.Read() {
 		addTo(e.Value.Values, by)
+	}
+}
+
+// boundedRow adds to a row once the value bound allows it of each of its cells.
+func (s *Access[T]) boundedRow(row int, by []T) {
+	if s.within(row); s.seat.Due() {
+		s.flush()
+	}
+	var delta Row[T]
+	for c, x := range by {
+		if x != 0 {
+			delta.Columns, delta.Values = append(delta.Columns, int32(c)), append(delta.Values, x)
+		}
+	}
+	if len(delta.Values) > 0 {
+		s.bounded(row, delta)
 	}
 }
 

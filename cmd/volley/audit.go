@@ -108,7 +108,9 @@ func replayCommand() *cobra.Command {
 		Short: "Re-execute a run serially from its event log and compare every digest",
 		Long: `Replay folds, one split after the other on one core, exactly the rows that the
 log says each step merged, runs the job's own updates on them, and compares the
-digest of the parameters after every step. The data must be where it was.`,
+digest of the parameters after every step. The data must be where it was. A run of
+workers on tables is made again, where its model is exact (bsp, ssp with --slack 0)
+or its clock was virtual, and the digest of the tables after every clock compared.`,
 		Args: exactArgs(1, "an event log"),
 		RunE: func(c *cobra.Command, args []string) error { return replay(c.Context(), args[0], dataDir) },
 	}
@@ -127,19 +129,13 @@ func replay(ctx context.Context, path, dataDir string) error {
 	if len(l.Lines) == 0 {
 		return fault.Newf(fault.Usage, "replay", path, "the job made no step: there is nothing to run again")
 	}
-	var named struct {
-		Job     string
-		Bounded *struct{} // workers on tables have trained
-	}
+	var named struct{ Job string }
 	if json.Unmarshal(l.Header.Args, &named) == nil && named.Job != "" && named.Job != l.Header.Job {
 		return fault.Newf(fault.Corrupt, "replay", path, "it says that it is of the job %s, its arguments are of %s",
 			l.Header.Job, named.Job)
 	}
-	placed := func(j placedJob) bool { return j.name() == l.Header.Job }
-	if named.Bounded != nil || slices.ContainsFunc(placedJobs(), placed) {
-		return refuseWorkers(path)
-	}
-	if !slices.Contains(jobNames(), l.Header.Job) {
+	job := replayable(l.Header.Job)
+	if job == nil {
 		return fault.Newf(fault.BadInput, "replay", path, "%q is not a bundled job", l.Header.Job)
 	}
 	cache, err := pack.OpenCache(dataDir, 0)
@@ -156,20 +152,33 @@ func replay(ctx context.Context, path, dataDir string) error {
 		return err
 	}
 	defer store.Close()
-	return newJob(l.Header.Job).replay(ctx, &replayed{l, cache, store})
+	return job.replay(ctx, &replayed{l, cache, store, dir, dataDir})
+}
+
+// replayer runs a job again from its log.
+type replayer interface {
+	replay(ctx context.Context, r *replayed) error
+}
+
+// replayable returns the bundled job of a name; nil where there is none.
+func replayable(name string) replayer {
+	if slices.Contains(jobNames(), name) {
+		return newJob(name)
+	}
+	for _, j := range placedJobs() {
+		if j.name() == name {
+			return j
+		}
+	}
+	return nil
 }
 
 // replayed is a log that is replayed, and the directory of its packs meanwhile.
 type replayed struct {
-	log   *audit.Log
-	cache *pack.Cache
-	store *executor.Store
-}
-
-// refuseWorkers returns why a run of workers on tables is not replayed.
-func refuseWorkers(path string) error {
-	return fault.Newf(fault.Usage, "replay", path, "it is of workers on tables, which cannot be replayed yet").
-		WithHint("volley verify checks what the log has; under --clock virtual the same command gives the same bytes")
+	log          *audit.Log
+	cache        *pack.Cache
+	store        *executor.Store
+	dir, dataDir string // of files meanwhile, and of packs
 }
 
 // argsOf reads a job's own arguments from a log. They must be spelt as the job writes them: a reader might take an

@@ -20,6 +20,7 @@ import (
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/objects"
+	"github.com/volley-engine/volley/tables"
 )
 
 // graphFlags are the flags of jobs on graphs.
@@ -329,4 +330,23 @@ func writeTable(w io.Writer, name string, names []string, columns []any) error {
 		}
 	}
 	return to.Flush()
+}
+
+func (f *ranking) replay(ctx context.Context, r *replayed) error {
+	return runAgain(ctx, r, func(c *mllib.PageRankConfig) tables.Model { return c.Model }, mllib.BuildPageRank,
+		func(ctx context.Context, s *rdd.Session, job mllib.PageRankConfig, p *mllib.PageRankPlan) (string, error) {
+			ranks, err := mllib.RankNodes(ctx, s, job, p)
+			if err != nil {
+				return "", err
+			}
+			return ranks.StoppedBy, nil
+		})
+}
+
+func (f *connecting) replay(ctx context.Context, r *replayed) error {
+	return runAgain(ctx, r, func(*mllib.Edges) tables.Model { return tables.BSP() }, mllib.BuildComponents,
+		func(ctx context.Context, s *rdd.Session, e mllib.Edges, p *mllib.ComponentsPlan) (string, error) {
+			_, err := mllib.FindComponents(ctx, s, e, p)
+			return "done", err
+		})
 }

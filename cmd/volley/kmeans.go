@@ -14,6 +14,7 @@ import (
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/input/files"
+	"github.com/volley-engine/volley/tables"
 )
 
 // kmeansFlags are the job kmeans, and its own flags.
@@ -128,6 +129,16 @@ func (f *kmeansFlags) train(ctx context.Context, cfg volley.Config, then whenTra
 }
 
 func (f *kmeansFlags) replay(ctx context.Context, r *replayed) error {
+	cfg, err := argsOf[mllib.KMeansConfig](r.log.Path, r.log.Header.Args)
+	if err != nil {
+		return err
+	}
+	if cfg.Bounded != nil {
+		return runAgain(ctx, r, func(c *mllib.KMeansConfig) tables.Model { return c.Bounded.Model }, mllib.BuildKMeans,
+			func(ctx context.Context, s *rdd.Session, c mllib.KMeansConfig, p mllib.KMeansPlan) (string, error) {
+				return stoppedBy(mllib.TrainKMeans(ctx, s, c, p))
+			})
+	}
 	return replayJob(ctx, r, mllib.BuildKMeans,
 		func(s *rdd.Session, cfg mllib.KMeansConfig, p mllib.KMeansPlan) (*mllib.Clustered, error) {
 			return mllib.TrainKMeans(ctx, s, cfg, p)

@@ -16,6 +16,7 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/tables"
 )
 
 // ldaFlags are the flags of topic models.
@@ -132,13 +133,7 @@ func (f *ldaFlags) run(c *cobra.Command) error {
 	began := time.Now()
 	var t *mllib.TopicsFound
 	out, err := f.runs(c, cfg, func(ctx context.Context, cfg volley.Config) (*volley.Outcome, error) {
-		return volley.Run(ctx, cfg, "lda", f.job, mllib.BuildLDA,
-			func(ctx context.Context, s *rdd.Session, job mllib.LDAConfig, p *mllib.LDAPlan) (_ string, err error) {
-				if t, err = mllib.TrainLDA(ctx, s, job, p); err != nil {
-					return "", err
-				}
-				return t.StoppedBy, nil
-			})
+		return volley.Run(ctx, cfg, "lda", f.job, mllib.BuildLDA, findingTopics(&t))
 	})
 	if err != nil {
 		return err
@@ -220,4 +215,20 @@ func (r *ldaResult) show(topics string) error {
 	fmt.Fprintf(os.Stderr, "; %.3g s, of which loading %.3g s\n", r.Seconds, r.LoadSeconds)
 	_, err := fmt.Print(topics)
 	return err
+}
+
+// findingTopics returns how topics are found, into a result.
+func findingTopics(t **mllib.TopicsFound) func(context.Context, *rdd.Session, mllib.LDAConfig, *mllib.LDAPlan) (string,
+	error) {
+	return func(ctx context.Context, s *rdd.Session, job mllib.LDAConfig, p *mllib.LDAPlan) (_ string, err error) {
+		if *t, err = mllib.TrainLDA(ctx, s, job, p); err != nil {
+			return "", err
+		}
+		return (*t).StoppedBy, nil
+	}
+}
+
+func (f *ldaFlags) replay(ctx context.Context, r *replayed) error {
+	var t *mllib.TopicsFound
+	return runAgain(ctx, r, func(c *mllib.LDAConfig) tables.Model { return c.Model }, mllib.BuildLDA, findingTopics(&t))
 }

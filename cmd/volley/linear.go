@@ -14,6 +14,7 @@ import (
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/tables"
 )
 
 // linearJob is a bundled job that trains a linear model.
@@ -250,7 +251,11 @@ func (f *linearFlags) replay(ctx context.Context, r *replayed) error {
 	if err != nil {
 		return err
 	}
-	if f.several() || cfg.Loss == mllib.OneVsRest {
+	several := f.several() || cfg.Loss == mllib.OneVsRest
+	if cfg.Bounded != nil {
+		return f.runAgain(ctx, r, several)
+	}
+	if several {
 		return replayJob(ctx, r, mllib.BuildSoftmax,
 			func(s *rdd.Session, cfg mllib.LinearConfig, p mllib.SoftmaxPlan) (*mllib.Classified, error) {
 				return mllib.TrainSoftmax(ctx, s, cfg, p)
@@ -260,6 +265,29 @@ func (f *linearFlags) replay(ctx context.Context, r *replayed) error {
 		func(s *rdd.Session, cfg mllib.LinearConfig, p mllib.LinearPlan) (*mllib.Trained, error) {
 			return mllib.TrainLinear(ctx, s, cfg, p)
 		})
+}
+
+// runAgain makes a run of workers on tables again.
+func (f *linearFlags) runAgain(ctx context.Context, r *replayed, several bool) error {
+	model := func(c *mllib.LinearConfig) tables.Model { return c.Bounded.Model }
+	if several {
+		return runAgain(ctx, r, model, mllib.BuildSoftmax,
+			func(ctx context.Context, s *rdd.Session, c mllib.LinearConfig, p mllib.SoftmaxPlan) (string, error) {
+				return stoppedBy(mllib.TrainSoftmax(ctx, s, c, p))
+			})
+	}
+	return runAgain(ctx, r, model, mllib.BuildLinear,
+		func(ctx context.Context, s *rdd.Session, c mllib.LinearConfig, p mllib.LinearPlan) (string, error) {
+			return stoppedBy(mllib.TrainLinear(ctx, s, c, p))
+		})
+}
+
+// stoppedBy returns what has ended a training, if that was no error.
+func stoppedBy[T interface{ Stopped() string }](t T, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	return t.Stopped(), nil
 }
 
 // parseClassWeights reads the weights of labels 0 and 1, or those of several classes.

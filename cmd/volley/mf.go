@@ -17,6 +17,7 @@ import (
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/input"
 	"github.com/volley-engine/volley/storage/input/files"
+	"github.com/volley-engine/volley/tables"
 )
 
 // mfFlags are the flags of factorizations by stochastic gradient descent.
@@ -141,13 +142,7 @@ func (f *mfFlags) run(c *cobra.Command) error {
 	began := time.Now()
 	var t *mllib.Factored
 	out, err := f.runs(c, cfg, func(ctx context.Context, cfg volley.Config) (*volley.Outcome, error) {
-		return volley.Run(ctx, cfg, "mf", f.job, mllib.BuildSGD,
-			func(ctx context.Context, s *rdd.Session, job mllib.SGDConfig, p *mllib.SGDPlan) (_ string, err error) {
-				if t, err = mllib.TrainSGD(ctx, s, job, p); err != nil {
-					return "", err
-				}
-				return t.StoppedBy, nil
-			})
+		return volley.Run(ctx, cfg, "mf", f.job, mllib.BuildSGD, factoring(&t))
 	})
 	if err != nil {
 		return err
@@ -197,4 +192,20 @@ func (f *mfFlags) finish(c *cobra.Command, m *mllib.FactorModel, r *mfResult) (e
 		return err
 	}
 	return errors.Join(err, m.Save(f.out, f.overwrite))
+}
+
+// factoring returns how ratings are factored, into a result.
+func factoring(t **mllib.Factored) func(context.Context, *rdd.Session, mllib.SGDConfig, *mllib.SGDPlan) (string,
+	error) {
+	return func(ctx context.Context, s *rdd.Session, job mllib.SGDConfig, p *mllib.SGDPlan) (_ string, err error) {
+		if *t, err = mllib.TrainSGD(ctx, s, job, p); err != nil {
+			return "", err
+		}
+		return (*t).StoppedBy, nil
+	}
+}
+
+func (f *mfFlags) replay(ctx context.Context, r *replayed) error {
+	var t *mllib.Factored
+	return runAgain(ctx, r, func(c *mllib.SGDConfig) tables.Model { return c.Model }, mllib.BuildSGD, factoring(&t))
 }

@@ -94,6 +94,7 @@ type placedJob interface {
 	command() *cobra.Command
 	asked() asked
 	ready(c *cobra.Command) (volley.Config, error)
+	replayer
 	// wants returns the flags that the job's process on a cluster gets beside its own.
 	wants() []string
 	// shows prints what a job on a cluster has come to, and writes what is not a model.

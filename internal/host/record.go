@@ -68,7 +68,7 @@ func (j *Job) options(job driver.JobConfig) driver.LogOptions {
 		o.Slots = j.cfg.Slots
 	}
 	if j.cfg.Pace != nil {
-		o.Pace = j.cfg.Pace.Name
+		o.Pace = j.cfg.Pace.Text()
 	}
 	return o
 }

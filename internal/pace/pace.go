@@ -112,6 +112,14 @@ func positive(s string) (float64, error) {
 	return v, nil
 }
 
+// Text returns the law as Parse reads it, with how many rows speed 1 is.
+func (l *Law) Text() string {
+	if !l.paces || l.rated {
+		return l.Name
+	}
+	return l.Name + "+rate:" + strconv.FormatFloat(l.rate, 'g', -1, 64)
+}
+
 // Paces reports whether the law says how fast slots are.
 func (l *Law) Paces() bool { return l != nil && l.paces }
 

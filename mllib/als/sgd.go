@@ -189,6 +189,10 @@ func TrainSGD(ctx context.Context, s *rdd.Session, c SGDConfig, p *SGDPlan) (*Fa
 	if err != nil {
 		return nil, err
 	}
+	// in their table, in its snapshot and in the model
+	if err := train.Fits("mf", "--rank", "the items' numbers", 8*3*float64(d.Items)*float64(c.Rank+1)); err != nil {
+		return nil, err
+	}
 	p.items.Reshape(d.Items, c.Rank+1)
 	out := &Factored{Summary: train.Summary{Solver: "sgd", StoppedBy: "max-iterations", Gap: math.NaN(),
 		Features: d.Items}}

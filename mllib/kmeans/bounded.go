@@ -66,7 +66,7 @@ func (p *boundedPlan) clock(c *tables.Clock[boundedParam, rdd.Point, assigned]) 
 	}
 	sums := parameters.In(p.sums, c)
 	m.see(&c.Param, p.assigner.cosine, sums)
-	left := max(1, int64(math.Round(c.Param.Passes*float64(c.Size()))))
+	left := parameters.RowsIn(c.Param.Passes, c.Size())
 	for left > 0 {
 		for at, b := range c.Batches(c.State.Next, c.Param.Batch) {
 			b.Rows = b.Rows[:min(left, int64(len(b.Rows)))]
@@ -169,7 +169,7 @@ func (t *trainer) trainBounded(ctx context.Context) error {
 	work := context.WithoutCancel(ctx)
 	t.Under(train.Rules{Tol: t.cfg.Tol, Target: t.cfg.Target, MaxTime: t.cfg.MaxTime, Most: t.cfg.MaxIterations})
 	t.plan.bounded.sums.Resize(t.cfg.K * (t.meta.Features + 1))
-	t.out.MeanShare = min(1, t.cfg.Bounded.Passes)
+	t.out.MeanShare = min(1, float64(t.cfg.Bounded.Rows(t.meta))/float64(t.meta.Rows))
 	t.out.MeanNEff = float64(t.out.MeanShare * float64(t.meta.Rows))
 	at := boundedState{BestCost: math.Inf(1)}
 	for t.st.Run = 0; t.st.Run < max(1, t.cfg.Restarts); t.st.Run++ {
@@ -186,11 +186,38 @@ func (t *trainer) trainBounded(ctx context.Context) error {
 			break
 		}
 	}
-	t.out.Iterations, t.st.Best, t.st.Least = at.Iterations, at.Best, at.BestCost
+	t.st.Best, t.st.Least = at.Best, at.BestCost
+	if t.st.Ending.StoppedBy == "tolerance" {
+		if err := t.settle(work, &at); err != nil {
+			return err
+		}
+	}
+	t.out.Iterations = at.Iterations
 	return t.SameRules()
 }
 
-// mostStill is how many ticks may pass without a lower cost: where workers see old sums one alone says little.
+// settle takes Lloyd's steps from the best centres until one lowers the cost by no more than the tolerance: workers
+// that stand still for what they do not see of each other need not be where all rows would have them.
+func (t *trainer) settle(ctx context.Context, at *boundedState) error {
+	for last := math.Inf(1); at.Iterations < t.cfg.MaxIterations*max(1, t.cfg.Restarts); at.Iterations++ {
+		c, err := t.plan.Step.Uncut().Run(ctx, t.Session, t.param(t.st.Best))
+		if err != nil {
+			return err
+		}
+		t.out.Processed += t.meta.Rows
+		if t.st.Least = c.Cost; !math.IsInf(last, 1) && last-c.Cost <= float64(t.cfg.Tol*last) {
+			return nil
+		}
+		last, t.st.Best = c.Cost, t.move(t.st.Best, c)
+	}
+	t.Ends("max-iterations")
+	_, cost, err := t.whole(ctx, at.Iterations)
+	t.st.Least = cost
+	return err
+}
+
+// mostStill is how many passes without a lower cost end a run of workers: where these see old sums one alone says
+// little.
 const mostStill = 5
 
 // runBounded lets workers cluster from the centres in hand.
@@ -219,7 +246,7 @@ func (t *trainer) runBounded(ctx context.Context, at *boundedState) error {
 		at.Iterations++
 		at.Took += tick.Took - took
 		took = tick.Took
-		t.out.Processed += int64(math.Round(p.Passes * float64(t.meta.Rows)))
+		t.out.Processed += t.cfg.Bounded.Rows(t.meta)
 		if err := t.lookAt(context.WithoutCancel(ctx), tick, &p, at); err != nil {
 			return err
 		}
@@ -273,7 +300,7 @@ func (t *trainer) costAt(ctx context.Context, tick *tables.Tick, iteration int) 
 func (t *trainer) endOf(cost float64, at *boundedState) string {
 	stop := train.Stopper{Rule: train.ByObjective, Target: t.cfg.Target, Deadline: t.cfg.MaxTime, State: &t.st.Rules}
 	why := stop.Check(train.Observation{Iteration: at.Iterations, Objective: cost, Exact: true, Now: at.Took}).Stop
-	if why == "" && t.cfg.Tol > 0 && at.Still >= mostStill {
+	if why == "" && t.cfg.Tol > 0 && float64(at.Still) >= mostStill/min(1, t.cfg.Bounded.Passes) {
 		why = "tolerance"
 	}
 	return why

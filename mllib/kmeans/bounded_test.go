@@ -107,3 +107,30 @@ func TestRestartsOfWorkersKeepTheBest(t *testing.T) {
 		t.Errorf("%d runs come to %v, one to %v", five.Runs, five.Objective, one.Objective)
 	}
 }
+
+// TestConvergedWorkersAreAtAFixedPoint: where a run says that it has converged one more of Lloyd's steps lowers the
+// cost by no more than the tolerance, whatever workers have missed, and however small their clocks are.
+func TestConvergedWorkersAreAtAFixedPoint(t *testing.T) {
+	t.Parallel()
+	path, x := blobs(t, 700, 2, 30, false) // more places than centres: workers stand still far from one another's
+	for _, m := range []tables.Model{tables.ASP(), tables.SSP(100), tables.SSP(0)} {
+		for _, passes := range []float64{1, 0.02} {
+			c := byWorkers(m, Config{Data: []string{path}, K: 10, Start: x[100:110], Splits: 6, Tol: 1e-7})
+			c.MaxIterations = 2000
+			c.Input.NoLabel, c.Bounded.Passes = true, passes
+			got := clustersOf(t, c, virtualCluster(t))
+			var centres [][]float64
+			for k := range 10 {
+				centres = append(centres, got.Model.Centres[2*k:2*k+2])
+			}
+			_, next := lloyd(x, centres, 1)
+			if got.Converged && next < got.Objective*(1-2e-7) {
+				t.Errorf("%v, %v passes: converged at %v, and a step of Lloyd's comes to %v", m, passes,
+					got.Objective, next)
+			}
+			if !got.Converged {
+				t.Errorf("%v, %v passes: not converged after %d clocks (%s)", m, passes, got.Iterations, got.StoppedBy)
+			}
+		}
+	}
+}

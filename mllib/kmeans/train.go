@@ -81,6 +81,13 @@ func (t *trainer) prepare(ctx context.Context) error {
 	if int64(t.cfg.K) > t.meta.Rows {
 		return fault.Newf(fault.Usage, "kmeans", "--k", "%d centres are more than the %d rows", t.cfg.K, t.meta.Rows)
 	}
+	if t.cfg.Bounded != nil { // workers have the sums, what these change by, and centres
+		sums := 8 * float64(t.cfg.K) * float64(t.meta.Features+1)
+		if err := train.Fits("kmeans", "--k", "the sums that workers have of all clusters",
+			sums*float64(3*len(t.meta.Splits)+4)); err != nil {
+			return err
+		}
+	}
 	if t.cfg.Start != nil && len(t.cfg.Start[0]) != t.meta.Features {
 		return fault.Newf(fault.Usage, "kmeans", "--centers", "they have %d numbers each, rows %d", len(t.cfg.Start[0]),
 			t.meta.Features)
@@ -288,7 +295,7 @@ func (t *trainer) check(ctx context.Context, it *rdd.Iteration, o train.Observat
 		last := t.st.Rules.Last
 		stop.Tol = 0
 		v := stop.Check(o)
-		if t.st.Rules.Last = o.Objective; v.Stop == "" && last > 0 && t.cfg.Tol > 0 &&
+		if t.st.Rules.Last = o.Objective; v.Stop == "" && (last > 0 || t.st.Step > 1) && t.cfg.Tol > 0 &&
 			last-o.Objective <= float64(t.cfg.Tol*last) {
 			v.Stop = "tolerance"
 		}

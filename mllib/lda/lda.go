@@ -41,6 +41,7 @@ func (c *Config) Check() error {
 
 // Plan is the plan of a topic model.
 type Plan struct {
+	docs  rdd.Packed[string]
 	sizes rdd.Step[int, sizes]
 	pairs rdd.Step[topWords, together]
 	// words has of each word how many of its tokens are of each topic, totals of all words.
@@ -72,7 +73,7 @@ func Build(g *rdd.Graph, c Config) *Plan {
 		_, err := parseDocument(line, len(c.Words))
 		return line, err
 	}), rdd.Splits(c.Splits), rdd.Seed(c.Seed))
-	p := &Plan{sizes: rdd.Aggregate(docs, sizing()), pairs: rdd.Aggregate(docs, pairing()),
+	p := &Plan{docs: docs, sizes: rdd.Aggregate(docs, sizing()), pairs: rdd.Aggregate(docs, pairing()),
 		words:    tables.New[int32](g, "words", tables.Sparse(0, c.Topics), c.Model),
 		totals:   tables.New[int64](g, "totals", tables.Dense(1, c.Topics), c.Model),
 		mixtures: tables.New[float64](g, "mixtures", tables.Dense(c.MaxIterations/alphaEvery+1, c.Topics+1), c.Model)}

@@ -17,7 +17,7 @@ import (
 	"github.com/volley-engine/volley/tables"
 )
 
-func train(t testing.TB, c Config, flags ...string) (out *Outcome, err error) {
+func trained(t testing.TB, c Config, flags ...string) (out *Outcome, err error) {
 	t.Helper()
 	cfg, err := volley.ParseConfig(append(flags, "--data-dir", t.TempDir())...)
 	if err != nil {
@@ -88,7 +88,7 @@ func TestPlantedTopicsAreFound(t *testing.T) {
 			t.Parallel()
 			c := defaults(path, k+4, 150) // a few more, so that two do not have to share one
 			c.Model = m
-			out, err := train(t, c, "--executors", "2")
+			out, err := trained(t, c, "--executors", "2")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,13 +130,13 @@ func TestTopicsHaveTheSameBits(t *testing.T) {
 	t.Parallel()
 	text, _ := drawn(200, 4, 20, 2)
 	c := defaults(saved(t, text), 6, 30)
-	want, err := train(t, c, "--executors", "1")
+	want, err := trained(t, c, "--executors", "1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, executors := range []string{"2", "8"} {
 		c.Model = tables.SSP(0)
-		got, err := train(t, c, "--executors", executors)
+		got, err := trained(t, c, "--executors", executors)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestTopicsGoOnAsIfNothingHadBeen(t *testing.T) {
 	t.Parallel()
 	text, _ := drawn(100, 4, 20, 3)
 	c := defaults(saved(t, text), 5, 39)
-	want, err := train(t, c)
+	want, err := trained(t, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func TestBadDocumentsAreNamed(t *testing.T) {
 		path := saved(t, text)
 		c := defaults(path, 2, 3)
 		c.Words = []string{"a", "b", "c"}
-		if _, err := train(t, c); err == nil || !strings.Contains(err.Error(), strings.Replace(want, "%s", path, 1)) {
+		if _, err := trained(t, c); err == nil || !strings.Contains(err.Error(), strings.Replace(want, "%s", path, 1)) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
@@ -358,7 +358,7 @@ func TestTopicsOfTheAssociatedPress(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Words = words
-	out, err := train(t, c, "--executors", "2")
+	out, err := trained(t, c, "--executors", "2")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/tables"
 )
@@ -105,6 +106,12 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, er
 	size, err := p.sizes.Run(ctx, s, 0)
 	if err != nil {
 		return nil, located(ctx, c, err)
+	}
+	if !p.docs.Elsewhere(s) { // elsewhere documents are spread over executors
+		mixtures := 4 * float64(size.Documents) * float64(c.Topics)
+		if err := train.Fits("lda", "--topics", "the mixtures of all documents", mixtures); err != nil {
+			return nil, err
+		}
 	}
 	par := params{Config: c, Vocabulary: max(int(size.Words), len(c.Words))}
 	par.Words = nil

@@ -111,7 +111,7 @@ func (p *boundedPlan) clock(c *tables.Clock[boundedParam, rdd.Point, visited]) e
 	moves, slopes := parameters.In(p.moves, c), parameters.In(p.slopes, c)
 	s.see(&c.Param, moves, slopes)
 	copy(s.x, s.seen)
-	left := max(1, int64(math.Round(c.Param.Passes*float64(c.Size()))))
+	left := parameters.RowsIn(c.Param.Passes, c.Size())
 	for left > 0 {
 		for at, b := range c.Batches(c.State.Next, c.Param.Batch) {
 			b.Rows = b.Rows[:min(left, int64(len(b.Rows)))]

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/mllib/internal/parameters"
@@ -339,4 +340,41 @@ func stoppedAt(t *testing.T, c Config, at int) (got *Trained) {
 		}
 	}
 	return got
+}
+
+// TestWorkersGoOnUnderALongerLimit: a run that its limit of time has ended goes on where it is resumed under a longer
+// one, and stays as it is under the same.
+func TestWorkersGoOnUnderALongerLimit(t *testing.T) {
+	t.Parallel()
+	path, _, _ := sample(t, 500, 6, false)
+	dir := t.TempDir()
+	before := 0
+	for _, limit := range []time.Duration{300 * time.Millisecond, 300 * time.Millisecond, time.Second, 0} {
+		c := byWorkers(tables.SSP(0), defaults(path))
+		c.MaxTime, c.Tol, c.MaxIterations = limit, 0, 40
+		cfg, err := volley.ParseConfig("--executors", "2", "--clock", "virtual", "--pace", "static:1,1", "--pace-rate",
+			"10000", "--data-dir", t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Checkpoints, cfg.CheckpointEach, cfg.Resume, cfg.Identity = dir, 1, true, "all but limits"
+		var got *Trained
+		_, err = volley.Run(context.Background(), cfg, "linear", c, Build,
+			func(ctx context.Context, s *rdd.Session, c Config, p Plan) (_ string, err error) {
+				got, err = Train(ctx, s, c, p)
+				return "", err
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[time.Duration]string{0: "max-iterations"}[limit]
+		if want == "" {
+			want = "max-time"
+		}
+		if got.StoppedBy != want || got.Iterations < before || limit == 0 && got.Iterations != 40 {
+			t.Errorf("under %v it ends after %d clocks by %s, before after %d", limit, got.Iterations, got.StoppedBy,
+				before)
+		}
+		before = got.Iterations
+	}
 }

@@ -23,7 +23,7 @@ type boundedRun struct {
 	job   boundedJob
 	cfg   *Config
 	plan  *boundedPlan
-	rows  int64
+	rows  int64 // of a clock
 	stop  *train.Stopper
 	param boundedParam
 	y     []float64 // where passes are made
@@ -126,7 +126,7 @@ func (t *softmax) whole(ctx context.Context) (f float64, slope []float64, err er
 // boundedRun prepares a run of workers.
 func (c *Config) boundedRun(t *train.Training, job boundedJob, plan *boundedPlan, meta *pack.Meta, prob *problem,
 	at *solver.Point, stop *train.Stopper, m fold.Moments) *boundedRun {
-	r := &boundedRun{Training: t, job: job, cfg: c, plan: plan, rows: meta.Rows, stop: stop, y: at.Y}
+	r := &boundedRun{Training: t, job: job, cfg: c, plan: plan, rows: c.Bounded.Rows(meta), stop: stop, y: at.Y}
 	b := c.Bounded
 	r.param = boundedParam{Scale: prob.scale, Mean: prob.mean, Penalty: prob.penalty, Lasso: prob.lasso,
 		Reg: prob.reg, Positive: prob.positive, Counted: prob.counted,
@@ -151,8 +151,8 @@ func (c *Config) boundedRun(t *train.Training, job boundedJob, plan *boundedPlan
 // train runs workers until the run ends, and leaves it at the best point.
 func (r *boundedRun) train(ctx context.Context, at *solver.Point) (err error) {
 	r.Under(r.cfg.rules())
-	r.Summary.MeanShare = min(1, r.param.Passes)
-	r.Summary.MeanNEff = float64(r.Summary.MeanShare * float64(r.rows))
+	r.Summary.MeanShare = min(1, float64(r.rows)/float64(r.Summary.Rows))
+	r.Summary.MeanNEff = float64(r.Summary.MeanShare * float64(r.Summary.Rows))
 	for again := true; again; {
 		if again, err = r.run(ctx); err != nil {
 			return err
@@ -204,6 +204,7 @@ func (r *boundedRun) run(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	left, took := r.cfg.MaxIterations-r.at.Iterations, time.Duration(0)
+	r.Session.ReopenIf(r.reopens)
 	for tick, err := range r.plan.workers.Clocks(ctx, r.Session, r.param, left, 1, tables.Keep(&r.at)) {
 		if err != nil {
 			return false, r.ended(ctx, err)
@@ -217,7 +218,7 @@ func (r *boundedRun) run(ctx context.Context) (again bool, err error) {
 		took = tick.Took
 		r.at.Ticks++
 		r.at.Iterations++
-		r.Summary.Processed += int64(math.Round(r.param.Passes * float64(r.rows)))
+		r.Summary.Processed += r.rows
 		if err := r.look(work, tick); err != nil {
 			return false, err
 		}
@@ -227,6 +228,15 @@ func (r *boundedRun) run(ctx context.Context) (again bool, err error) {
 		}
 	}
 	return r.at.Over && r.Ending.StoppedBy == "" && r.at.Iterations < r.cfg.MaxIterations, nil
+}
+
+// reopens has a run of workers go on that its limit of time had ended, where there is a longer one now, or none.
+func (r *boundedRun) reopens() bool {
+	if r.recall(); !r.Reopen() {
+		return false
+	}
+	r.at.Over, r.at.Ending = false, *r.Ending
+	return true
 }
 
 // recall takes up what was kept at the tick before, by another process where the job goes on.
@@ -257,7 +267,7 @@ func (r *boundedRun) begins(ctx context.Context) error {
 		return err
 	}
 	r.at.Took += r.Session.Now() - began
-	r.Summary.Processed += r.rows
+	r.Summary.Processed += r.Summary.Rows
 	if r.param.Slope = slope; r.at.Best == nil {
 		r.at.First = f
 	}
@@ -307,27 +317,29 @@ func (r *boundedRun) astray(f float64) bool {
 	switch {
 	case above <= float64(r.cfg.Tol*max(1, math.Abs(r.at.Least))):
 		return false
-	case !num.Finite(f) || r.at.Idle >= mostIdle:
+	case !num.Finite(f) || f > r.at.First || float64(r.at.Idle) >= mostIdle/min(1, r.param.Passes):
 		return true
 	}
 	return r.at.Idle >= fewIdle && above > float64(grownShare*(r.at.First-r.at.Least))
 }
 
-// smaller has the next workers begin at the best point. Where the objective is finite and below that of the beginning
-// it is what workers do not see of each other that leads astray, and each adds a smaller part of its moves; else steps
-// are too long in themselves.
+// smaller has the next workers begin at the best point, and each add a smaller part of its moves: it may be what they
+// do not see of each other that leads astray. Where the objective is above that of the beginning, or the part is small
+// already, steps may be too long in themselves.
 func (r *boundedRun) smaller(f float64, tick *tables.Tick) error {
 	if r.at.Halves++; r.at.Halves > mostHalves {
 		return fault.Newf(fault.BadInput, "train", r.cfg.job(),
 			"the objective grows, however small the steps of workers").
 			WithHint("scale columns: --scale standard, or --standardize; or give a smaller --step-size")
 	}
-	if f < r.at.First && r.at.Part > leastPart {
-		r.at.Part /= 2
-		tick.Report("part", r.at.Part)
-	} else {
+	above := !(f < r.at.First)
+	if above || r.at.Part <= leastPart {
 		r.at.Step /= 2
 		tick.Report("step", r.at.Step)
+	}
+	if r.at.Part > leastPart {
+		r.at.Part /= 2
+		tick.Report("part", r.at.Part)
 	}
 	r.at.Start = slices.Clone(r.at.Best)
 	r.at.Idle = 0

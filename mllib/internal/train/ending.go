@@ -59,8 +59,8 @@ func (e *Ending) UnmarshalBinary(raw []byte) error {
 	return json.Unmarshal(raw, (*plain)(e))
 }
 
-// reopen has a run go on that its limit of time had ended, where there is a longer one now, or none.
-func (t *Training) reopen() bool {
+// Reopen has a run go on that its limit of time had ended, where there is a longer one now, or none.
+func (t *Training) Reopen() bool {
 	longer := t.rules.MaxTime == 0 || t.rules.MaxTime > t.Ending.MaxTime
 	if t.Ending.StoppedBy != "max-time" || t.rules.Most > 0 || !longer {
 		return false

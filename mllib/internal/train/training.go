@@ -33,7 +33,7 @@ func Loop[S any](ctx context.Context, t *Training, state *S, n int, rules Rules,
 	iterate func(context.Context, *rdd.Iteration) error) error {
 	work := context.WithoutCancel(ctx)
 	t.Under(rules)
-	t.Session.ReopenIf(t.reopen)
+	t.Session.ReopenIf(t.Reopen)
 	for it := range rdd.Iterations(ctx, t.Session, state, n) {
 		if err := iterate(work, it); err != nil {
 			return err
