@@ -134,3 +134,17 @@ func TestConvergedWorkersAreAtAFixedPoint(t *testing.T) {
 		}
 	}
 }
+
+// TestACostOfZeroEndsARun of steps, as it does one of workers: no centre can move.
+func TestACostOfZeroEndsARun(t *testing.T) {
+	path := pointsFile(t, [][]float64{{1, 2}, {1, 2}, {1, 2}, {1, 2}})
+	c := Config{Data: []string{path}, K: 2, Start: [][]float64{{1, 2}, {1, 2}}, MaxIterations: 50, Tol: 1e-7}
+	c.Input.NoLabel = true
+	for _, c := range []Config{c, byWorkers(tables.SSP(1), c)} {
+		got := clustersOf(t, c, volley.Config{Executors: 1})
+		if got.Objective != 0 || !got.Converged || got.Iterations > 10 {
+			t.Errorf("workers %v: after %d iterations the cost is %v, converged %v", c.Bounded != nil, got.Iterations,
+				got.Objective, got.Converged)
+		}
+	}
+}

@@ -295,7 +295,7 @@ func (t *trainer) check(ctx context.Context, it *rdd.Iteration, o train.Observat
 		last := t.st.Rules.Last
 		stop.Tol = 0
 		v := stop.Check(o)
-		if t.st.Rules.Last = o.Objective; v.Stop == "" && (last > 0 || t.st.Step > 1) && t.cfg.Tol > 0 &&
+		if t.st.Rules.Last = o.Objective; v.Stop == "" && (last > 0 || o.Objective == 0) && t.cfg.Tol > 0 &&
 			last-o.Objective <= float64(t.cfg.Tol*last) {
 			v.Stop = "tolerance"
 		}
