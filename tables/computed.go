@@ -19,6 +19,7 @@ type computed struct {
 	now     time.Duration
 	queue   happenings
 	seq     int
+	idle    int // ticks in a row after which nothing else was to happen
 	slots   []*coroutine
 	current *coroutine               // that goes on; nil between them
 	arrived map[[2]int]time.Duration // of the last message, by sender and receiver: they keep their order
@@ -204,9 +205,17 @@ func (r *run) ticksComputed() {
 	}
 }
 
+// mostIdle is how many ticks in a row may find nothing else to happen: workers that wait then wait for good.
+const mostIdle = 1000
+
 func (r *run) tickComputed() {
 	for _, t := range r.tables {
 		t.tick()
 	}
-	r.ticksComputed()
+	if r.computed.idle++; len(r.computed.queue) > 0 {
+		r.computed.idle = 0
+	}
+	if r.computed.idle < mostIdle {
+		r.ticksComputed()
+	}
 }

@@ -66,25 +66,13 @@ func (p *boundedPlan) clock(c *tables.Clock[boundedParam, rdd.Point, assigned]) 
 	}
 	sums := parameters.In(p.sums, c)
 	m.see(&c.Param, p.assigner.cosine, sums)
-	left := parameters.RowsIn(c.Param.Passes, c.Size())
-	for left > 0 {
-		for at, b := range c.Batches(c.State.Next, c.Param.Batch) {
-			b.Rows = b.Rows[:min(left, int64(len(b.Rows)))]
-			p.assign(m, c.State.To[at:], b)
-			if p.eager {
-				m.tell(sums)
-				m.see(&c.Param, p.assigner.cosine, sums)
-			}
-			c.Worked(float64(len(b.Rows)))
-			c.State.Next = at + int64(len(b.Rows))
-			if left -= int64(len(b.Rows)); left == 0 {
-				break
-			}
+	parameters.Visit(c, &c.State.Next, c.Param.Passes, c.Param.Batch, func(at int64, b *rdd.Batch) {
+		p.assign(m, c.State.To[at:], b)
+		if p.eager {
+			m.tell(sums)
+			m.see(&c.Param, p.assigner.cosine, sums)
 		}
-		if c.State.Next == c.Size() {
-			c.State.Next = 0
-		}
-	}
+	})
 	m.tell(sums)
 	return nil
 }

@@ -111,25 +111,13 @@ func (p *boundedPlan) clock(c *tables.Clock[boundedParam, rdd.Point, visited]) e
 	moves, slopes := parameters.In(p.moves, c), parameters.In(p.slopes, c)
 	s.see(&c.Param, moves, slopes)
 	copy(s.x, s.seen)
-	left := parameters.RowsIn(c.Param.Passes, c.Size())
-	for left > 0 {
-		for at, b := range c.Batches(c.State.Next, c.Param.Batch) {
-			b.Rows = b.Rows[:min(left, int64(len(b.Rows)))]
-			p.step(c, s, at, b)
-			if p.eager {
-				s.tell(moves, slopes)
-				s.follow(&c.Param, moves, slopes)
-			}
-			c.Worked(float64(len(b.Rows)))
-			c.State.Next = at + int64(len(b.Rows))
-			if left -= int64(len(b.Rows)); left == 0 {
-				break
-			}
+	parameters.Visit(c, &c.State.Next, c.Param.Passes, c.Param.Batch, func(at int64, b *rdd.Batch) {
+		p.step(c, s, at, b)
+		if p.eager {
+			s.tell(moves, slopes)
+			s.follow(&c.Param, moves, slopes)
 		}
-		if c.State.Next == c.Size() {
-			c.State.Next = 0
-		}
-	}
+	})
 	if !p.eager {
 		s.tell(moves, slopes)
 	}
