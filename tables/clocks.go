@@ -23,9 +23,11 @@ type Tick struct {
 	Took time.Duration
 	// Restarts is how often the workers have begun again from an earlier tick, as an executor was lost.
 	Restarts int
-	run      *run
-	of       *moment
-	turn     *rdd.Iteration
+	// Helped is the share of what workers share of their clocks (Clock.Share) that others have done for them so far.
+	Helped float64
+	run    *run
+	of     *moment
+	turn   *rdd.Iteration
 }
 
 // Report notes a value, for the event log and the terminal.
@@ -100,7 +102,8 @@ func (w Work[P, D, S]) Clocks(ctx context.Context, s *rdd.Session, param P, cloc
 			}
 			c.at = progress{Clock: m.clock, States: m.states, tables: c.run.tables, of: m, kept: c.at.kept}
 			t := &Tick{Clock: m.clock, Restarts: c.restarts, run: c.run, of: m, turn: turn}
-			t.Busy, t.Waited = c.spent()
+			spent := c.spent()
+			t.Busy, t.Waited, t.Helped = spent.busy, spent.waited, spent.helpedShare()
 			t.Took = c.took()
 			s.Worked(t.Took - took)
 			took = t.Took
@@ -134,8 +137,7 @@ type clocks[P, D, S any] struct {
 	last     error          // why the run before has ended
 	losses   map[string]int // since the last tick, by executor
 	restarts int
-	busy     time.Duration // in earlier runs
-	waited   time.Duration
+	earlier  spending      // in runs before
 	before   time.Duration // that earlier runs took
 }
 
@@ -239,7 +241,7 @@ func (c *clocks[P, D, S]) again(why error) error {
 	}
 	if c.run != nil {
 		c.run.stop()
-		c.busy, c.waited = c.spent()
+		c.earlier = c.spent()
 		c.before = c.took()
 		c.run = nil
 	}
@@ -320,8 +322,14 @@ func (w Work[P, D, S]) employ(r *run, from [][]byte, param P, rows source[D]) er
 			return fault.New(fault.Corrupt, "restore", "the state of a worker", err)
 		}
 	}
+	clock := func(x *worker) *Clock[P, D, S] {
+		return &Clock[P, D, S]{State: &states[x.id], Param: param, run: r, w: x, rows: rows}
+	}
+	if w.help != nil {
+		r.reassigns(w.help.by, w.help.hands(clock))
+	}
 	r.work = func(x *worker) ([]byte, error) {
-		c := &Clock[P, D, S]{State: &states[x.id], Param: param, run: r, w: x, rows: rows}
+		c := clock(x)
 		if err := errors.Join(w.do(c), c.err); err != nil || !r.reports(x.clock+1) {
 			return nil, err
 		}
@@ -333,18 +341,28 @@ func (w Work[P, D, S]) employ(r *run, from [][]byte, param P, rows source[D]) er
 // took returns how long all runs have taken.
 func (c *clocks[P, D, S]) took() time.Duration { return c.before + c.run.now() }
 
-// spent returns how long slots have worked and waited, in all runs.
-func (c *clocks[P, D, S]) spent() (busy, waited time.Duration) {
-	busy, waited = c.run.spent()
-	return busy + c.busy, waited + c.waited
-}
+// spent returns how executors have spent their time, in all runs.
+func (c *clocks[P, D, S]) spent() spending { return c.run.spent().and(c.earlier) }
 
-// spent returns how long slots have worked and waited.
-func (r *run) spent() (busy, waited time.Duration) {
+// spent returns how executors have spent their time.
+func (r *run) spent() (all spending) {
 	for _, x := range r.executors {
 		x.mu.Lock()
-		busy, waited = busy+x.busy, waited+x.waited
+		all = all.and(x.spending)
 		x.mu.Unlock()
 	}
-	return busy, waited
+	return all
 }
+
+// spending is how the slots of an executor have spent their time, and what became of its workers' items.
+type spending struct {
+	busy          time.Duration
+	waited        time.Duration // for workers that may begin, or within their clocks
+	items, helped int           // that its workers share, and of these what others have done
+}
+
+func (s spending) and(o spending) spending {
+	return spending{s.busy + o.busy, s.waited + o.waited, s.items + o.items, s.helped + o.helped}
+}
+
+func (s spending) helpedShare() float64 { return float64(s.helped) / float64(max(1, s.items)) }

@@ -37,6 +37,8 @@ const (
 	// Of a member to the job's process.
 	aState
 	aSnapshot
+	// To another worker.
+	aHelp
 )
 
 // writer encodes messages to another process, each behind its length. It may refer to what it has sent before: one

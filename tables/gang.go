@@ -2,6 +2,7 @@ package tables
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -95,16 +96,30 @@ func (w Work[P, D, S]) member(ctx context.Context, m *rdd.Member) error {
 	if err != nil {
 		return ofTheEnd(err)
 	}
-	var mine []int
-	for _, x := range r.executors[m.Number].workers {
-		mine = append(mine, int(x.id))
-	}
-	data, err := w.data.At(ctx, m, mine)
+	data, err := w.data.At(ctx, m, w.splitsOf(r, m.Number))
 	if err != nil {
 		return err
 	}
 	r.pause, r.pacer = m.Pause, func(_, slot int) rdd.Pacer { return m.Pacer(slot) }
 	return w.serve(r, b, from, data)
+}
+
+// splitsOf returns the splits that an executor reads: those of its workers, and of whom these may help.
+func (w Work[P, D, S]) splitsOf(r *run, executor int) (splits []int) {
+	for _, x := range r.executors[executor].workers {
+		splits = append(splits, int(x.id))
+	}
+	if w.help == nil {
+		return splits
+	}
+	_, helpees := r.groups(w.help.by)
+	for _, x := range r.executors[executor].workers {
+		for _, o := range helpees[x.id] {
+			splits = append(splits, int(o))
+		}
+	}
+	slices.Sort(splits)
+	return slices.Compact(splits)
 }
 
 // serve runs the workers and shards of a member until the run ends.
@@ -238,6 +253,8 @@ func (r *run) receive(in *reader, k kind, table, to int) {
 		r.stir()
 	case aState:
 		r.receiveState(in, to)
+	case aHelp:
+		r.receiveHelp(in, to)
 	default:
 		if table < 0 || table >= len(r.tables) {
 			_ = in.corrupt()
@@ -251,18 +268,19 @@ func (r *run) receive(in *reader, k kind, table, to int) {
 func (r *run) sendState(w *worker, after int, state []byte) {
 	x := w.executor
 	x.mu.Lock()
-	busy, waited := x.busy, x.waited
+	spent := x.spending
 	x.mu.Unlock()
 	r.out.post(rdd.Leader, func(to *writer) {
 		to.begin(aState, 0, int(w.id))
-		to.ints(after, int(busy), int(waited))
+		to.ints(after, int(spent.busy), int(spent.waited), spent.items, spent.helped)
 		to.bytes(state)
 		to.end()
 	})
 }
 
 func (r *run) receiveState(in *reader, id int) {
-	after, busy, waited := in.within(r.last+1), time.Duration(in.int()), time.Duration(in.int())
+	after := in.within(r.last + 1)
+	spent := spending{time.Duration(in.int()), time.Duration(in.int()), in.int(), in.int()}
 	state := append([]byte(nil), in.bytes()...)
 	if in.err != nil || id < 0 || id >= len(r.workers) {
 		_ = in.corrupt()
@@ -270,7 +288,9 @@ func (r *run) receiveState(in *reader, id int) {
 	}
 	x := r.workers[id].executor
 	x.mu.Lock()
-	x.busy, x.waited = max(x.busy, busy), max(x.waited, waited)
+	if spent.busy+spent.waited >= x.busy+x.waited { // of several the last
+		x.spending = spent
+	}
 	x.mu.Unlock()
 	r.saved(after, func(m *moment) { m.states[id] = state })
 }

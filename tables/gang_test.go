@@ -44,16 +44,45 @@ func (p *tallies) clock(c *Clock[float64, int64, tallied]) error {
 		c.State.Seen = make([]int32, gangRows)
 	}
 	counts, sums := p.counts.In(c), p.sums.In(c)
-	for x := range c.Rows() {
-		row, column := int(x*7+int64(c.Number())*11)%gangRows, int(x)%gangColumns
-		if before := counts.Row(row).At(column); before < c.State.Seen[row]/gangColumns {
-			return fmt.Errorf("row %d has %d, and this worker alone has added %d", row, before, c.State.Seen[row])
+	var err error
+	all := slices.Collect(c.Rows())
+	c.Share(len(all), func(from, to int) {
+		for _, x := range all[from:to] {
+			row, column := int(x*7+int64(c.Number())*11)%gangRows, int(x)%gangColumns
+			if before := counts.Row(row).At(column); before < c.State.Seen[row]/gangColumns {
+				err = fmt.Errorf("row %d has %d, and this worker alone has added %d", row, before, c.State.Seen[row])
+			}
+			counts.Inc(row, column, 1)
+			c.State.Seen[row]++
+			sums.Inc((row+1)%gangRows, column, c.Param/float64(3+x)+sums.Row(row).At(column)/1e3)
 		}
-		counts.Inc(row, column, 1)
-		c.State.Seen[row]++
-		sums.Inc((row+1)%gangRows, column, c.Param/float64(3+x)+sums.Row(row).At(column)/1e3)
-	}
-	return nil
+	})
+	return err
+}
+
+// helpedTally is a program whose workers do parts of one another's clocks, as much as can be.
+func helpedTally(m Model) *tallies {
+	p := tally(m)
+	by := DefaultHelp()
+	by.Progress, by.Trigger, by.First, by.Checks = 0.1, 1e-9, 0.3, 20
+	p.help = encoding(Helping[float64, int64, tallied, []int64, []int64]{By: by,
+		Give: func(c *Clock[float64, int64, tallied], part Part) []int64 {
+			return slices.Collect(c.Rows())[part.From:part.To]
+		},
+		Do: func(_ *Clock[float64, int64, tallied], part Part, given []int64) []int64 {
+			for i, x := range given {
+				given[i] = int64(int(x*7+int64(part.Clock)*11)%gangRows*gangColumns) + x%gangColumns
+			}
+			return given
+		},
+		Take: func(c *Clock[float64, int64, tallied], _ Part, made []int64) {
+			for _, cell := range made {
+				p.counts.In(c).Inc(int(cell)/gangColumns, int(cell)%gangColumns, 1)
+				c.State.Seen[cell/gangColumns]++
+			}
+		},
+	})
+	return p
 }
 
 // tallyRows are the rows of splits.
@@ -67,6 +96,18 @@ func (tallyRows) Rows(split int) iter.Seq2[int64, error] {
 			}
 		}
 	}
+}
+
+// tallyCounts returns how often each row is to be seen.
+func tallyCounts() (all [gangRows]int32) {
+	for split := range gangWorkers {
+		for x := range (tallyRows{}).Rows(split) {
+			for clock := range int64(gangClocks) {
+				all[int(x*7+clock*11)%gangRows]++
+			}
+		}
+	}
+	return all
 }
 
 // network is a gang whose members are goroutines. What one sends another arrives in its order, and cut into pieces;
@@ -86,13 +127,13 @@ type network struct {
 }
 
 // gather begins members of a program's.
-func gather(rng *rand.Rand, members, left int, m Model) *network {
+func gather(rng *rand.Rand, members, left int, program func() *tallies) *network {
 	n := &network{rng: rng, members: members, left: left, pairs: map[[2]int][][]byte{}, in: map[int][]sent{}}
 	n.some = sync.NewCond(&n.mu)
 	for k := range members {
 		n.all.Go(func() {
 			from := &early{Member: &rdd.Member{Number: k, Slots: 2, Send: n.sender(k), Recv: n.receiver(k)}}
-			p := tally(m)
+			p := program()
 			r, b, err := p.joined(from)
 			if err == nil {
 				err = p.serve(r, b, from, tallyRows{})
@@ -213,7 +254,7 @@ func (n *network) Close() {
 
 // ticks runs a program to its end, and returns what it is after each tick; gang is nil for one process.
 func (p *tallies) ticks(t *testing.T, gang func(context.Context, error) (rdd.Gang, error)) (all [][]byte,
-	restarts int) {
+	restarts, helped int) {
 	t.Helper()
 	p.counts.Reshape(gangRows, gangColumns)
 	p.sums.Reshape(gangRows, gangColumns)
@@ -247,6 +288,7 @@ func (p *tallies) ticks(t *testing.T, gang func(context.Context, error) (rdd.Gan
 		all = append(all, raw)
 	}
 	tick := &Tick{run: c.run, of: c.at.of}
+	tallied := tallyCounts()
 	for row := range gangRows {
 		seen, counted := int32(0), int32(0)
 		for w := range gangWorkers {
@@ -259,28 +301,29 @@ func (p *tallies) ticks(t *testing.T, gang func(context.Context, error) (rdd.Gan
 		for _, x := range p.counts.At(tick, row).Values {
 			counted += x
 		}
-		if seen != counted {
-			t.Fatalf("workers have seen row %d %d times, the table has %d", row, seen, counted)
+		if seen != counted || counted != tallied[row] {
+			t.Fatalf("workers have seen row %d %d times, the table has %d of %d", row, seen, counted, tallied[row])
 		}
 	}
-	return all, c.restarts
+	return all, c.restarts, c.spent().helped
 }
 
 // TestMembersComeToWhatOneProcessComesTo has the machines in several processes, whose messages come in any order, and
 // of which some are lost: exact tables have the bits of one process after each tick, others count each update once.
 func TestMembersComeToWhatOneProcessComesTo(t *testing.T) {
 	for _, m := range []Model{BSP(), SSP(0), SSP(2), ASP(), CAP(1), VAP(3, false), CVAP(1, 3, true)} {
-		want, _ := tally(m).ticks(t, nil)
+		program := func() *tallies { return tally(m) }
+		want, _, _ := program().ticks(t, nil)
 		lost := 0
 		for seed := range uint64(12) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			var nets []*network
-			got, restarts := tally(m).ticks(t, func(context.Context, error) (rdd.Gang, error) {
+			got, restarts, _ := program().ticks(t, func(context.Context, error) (rdd.Gang, error) {
 				left := -1
 				if len(nets) < 3 && seed%2 == 1 {
 					left = 1 + rng.IntN(400)
 				}
-				n := gather(rand.New(rand.NewPCG(seed, uint64(len(nets)))), 1+rng.IntN(4), left, m)
+				n := gather(rand.New(rand.NewPCG(seed, uint64(len(nets)))), 1+rng.IntN(4), left, program)
 				n.grows = seed%3 == 0
 				nets = append(nets, n)
 				return n, nil
@@ -297,6 +340,34 @@ func TestMembersComeToWhatOneProcessComesTo(t *testing.T) {
 		}
 	}
 }
+
+// TestMembersHelpEachOther has workers of several processes do parts of one another's clocks, whose messages come in
+// any order and of whom some are lost: each row counts once in each clock.
+func TestMembersHelpEachOther(t *testing.T) {
+	helped, lost := 0, 0
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		program := func() *tallies { return helpedTally(SSP(int(seed % 3))) }
+		var nets []*network
+		_, restarts, did := program().ticks(t, func(context.Context, error) (rdd.Gang, error) {
+			left := -1
+			if len(nets) < 2 && seed%3 == 1 {
+				left = 1 + rng.IntN(600)
+			}
+			nets = append(nets, gather(rand.New(rand.NewPCG(seed, uint64(len(nets)))), 1+rng.IntN(4), left, program))
+			return nets[len(nets)-1], nil
+		})
+		for _, n := range nets {
+			n.all.Wait()
+		}
+		helped, lost = helped+did, lost+restarts
+	}
+	if helped < 100 || lost < 3 {
+		t.Errorf("helpers have done %d items, %d members were lost", helped, lost)
+	}
+}
+
+func ofBSP() *tallies { return tally(BSP()) }
 
 // firstTick waits for the first tick of a program on gangs, and returns how many were begun and why there is none.
 func firstTick(t *testing.T, next func() *network) (begun int, err error) {
@@ -316,7 +387,7 @@ func firstTick(t *testing.T, next func() *network) (begun int, err error) {
 // TestARunOfMembersEndsWithWhatOneSays has a member's error end the run, and it is not begun again.
 func TestARunOfMembersEndsWithWhatOneSays(t *testing.T) {
 	begun, err := firstTick(t, func() *network {
-		n := gather(rand.New(rand.NewPCG(1, 1)), 2, -1, BSP())
+		n := gather(rand.New(rand.NewPCG(1, 1)), 2, -1, ofBSP)
 		n.fail(fault.Newf(fault.UserCode, "run", "a clock", "it is wrong"))
 		return n
 	})
@@ -327,7 +398,7 @@ func TestARunOfMembersEndsWithWhatOneSays(t *testing.T) {
 
 // TestLossesWithoutProgressEnd has a run given up whose members are lost again and again.
 func TestLossesWithoutProgressEnd(t *testing.T) {
-	begun, err := firstTick(t, func() *network { return gather(rand.New(rand.NewPCG(1, 1)), 2, 1, BSP()) })
+	begun, err := firstTick(t, func() *network { return gather(rand.New(rand.NewPCG(1, 1)), 2, 1, ofBSP) })
 	if fault.KindOf(err) != fault.ExecutorLost || begun != mostLosses {
 		t.Errorf("%v after %d runs", err, begun)
 	}

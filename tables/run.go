@@ -32,6 +32,7 @@ type run struct {
 	executors          []*executor
 	workers            []*worker
 	work               func(w *worker) (state []byte, err error) // does a clock; the state is of one that is reported
+	hands              *hands                                    // nil where none does parts of another's clocks
 
 	mu      sync.Mutex
 	err     error
@@ -62,8 +63,7 @@ type executor struct {
 	mu      sync.Mutex
 	changed signal
 	workers []*worker
-	busy    time.Duration // of slots
-	waited  time.Duration // for workers that may begin, or within their clocks
+	spending
 }
 
 // worker is one of a fixed set: it has the rows of a split.
@@ -74,6 +74,7 @@ type worker struct {
 	running  bool
 	woken    chan struct{}
 	access   []any         // by table
+	sharing  *sharing      // nil where it does all of its clocks itself
 	notes    any           // the program's
 	pacing   *pacing       // of the slot that it is on
 	moved    atomic.Int64  // signs that it goes on
@@ -200,7 +201,7 @@ func (r *run) slot(x *executor, number int) {
 	}
 	for {
 		began := r.now()
-		w := r.next(x)
+		w, helps := r.next(x)
 		if w == nil {
 			return
 		}
@@ -208,7 +209,12 @@ func (r *run) slot(x *executor, number int) {
 		began = r.now()
 		w.pacing = &p
 		w.moved.Add(1)
-		err := r.clock(w)
+		var err error
+		if helps {
+			err = r.attend(w)
+		} else {
+			err = r.clock(w)
+		}
 		p.worked()
 		if err != nil && err != errHalted {
 			r.fail(err)
@@ -216,7 +222,7 @@ func (r *run) slot(x *executor, number int) {
 		x.mu.Lock()
 		w.running = false
 		x.waited, x.busy, w.paused = x.waited+w.paused, x.busy+r.now()-began-w.paused, 0
-		if err == nil {
+		if err == nil && !helps {
 			w.clock++
 		}
 		x.changed.Broadcast()
@@ -224,14 +230,18 @@ func (r *run) slot(x *executor, number int) {
 	}
 }
 
-// next returns a worker that may begin its clock: of several the one that is furthest behind. It waits for one, and
-// returns nil where there will be none.
-func (r *run) next(x *executor) *worker {
+// next returns a worker that has something to do for another, or may begin its clock: of several the one that is
+// furthest behind. It waits for one, and returns nil where there will be none.
+func (r *run) next(x *executor) (w *worker, helps bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for {
 		var best *worker
-		left := false
+		left := r.hands != nil // others may have something to do for these as long as the run goes on
+		if w := x.asked(); w != nil && !r.over() {
+			w.running = true
+			return w, true
+		}
 		for _, w := range x.workers {
 			if w.clock >= r.last {
 				continue
@@ -243,10 +253,10 @@ func (r *run) next(x *executor) *worker {
 		}
 		switch {
 		case !left || r.over():
-			return nil
+			return nil, false
 		case best != nil:
 			best.running = true
-			return best
+			return best, false
 		}
 		began := r.now()
 		x.changed.Wait()
@@ -265,42 +275,54 @@ func (r *run) mayBegin(w *worker) bool {
 	return may
 }
 
-// clock does a worker's clock.
-func (r *run) clock(w *worker) (err error) {
+// guard calls what a program has said, whatever comes of it.
+func (r *run) guard(what string, do func() error) (err error) {
 	returned := false
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
 			if !returned { // and so does the slot's goroutine
-				r.fail(fault.Newf(fault.UserCode, "run", fmt.Sprintf("clock %d of worker %d", w.clock, w.id),
-					"its goroutine has ended (runtime.Goexit)"))
+				r.fail(fault.Newf(fault.UserCode, "run", what, "its goroutine has ended (runtime.Goexit)"))
 			}
 		case halt:
 			err = errHalted
 		default:
-			err = fault.Newf(fault.UserCode, "run", fmt.Sprintf("clock %d of worker %d", w.clock, w.id),
-				"panic: %v\n%s", p, debug.Stack())
+			err = fault.Newf(fault.UserCode, "run", what, "panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	state, err := r.work(w)
+	err = do()
 	returned = true
-	if err != nil {
-		return fault.New(fault.UserCode, "run", fmt.Sprintf("clock %d of worker %d", w.clock, w.id), err)
-	}
+	return err
+}
+
+// clock does a worker's clock.
+func (r *run) clock(w *worker) error {
+	what := fmt.Sprintf("clock %d of worker %d", w.clock, w.id)
+	return r.guard(what, func() error {
+		state, err := r.work(w)
+		if err != nil {
+			return fault.New(fault.UserCode, "run", what, err)
+		}
+		r.finish(w, state)
+		return nil
+	})
+}
+
+// finish ends a worker's clock.
+func (r *run) finish(w *worker, state []byte) {
 	for _, t := range r.tables {
 		t.finish(w)
 	}
 	if r.out != nil {
 		r.out.await()
 	}
-	if after := w.clock + 1; !r.reports(after) {
-		return nil
-	} else if r.self == everyone {
+	switch after := w.clock + 1; {
+	case !r.reports(after):
+	case r.self == everyone:
 		r.saved(after, func(m *moment) { m.states[w.id] = state })
-	} else {
+	default:
 		r.sendState(w, after, state)
 	}
-	return nil
 }
 
 // reports reports whether what tables and workers are after a number of clocks is handed out.

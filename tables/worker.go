@@ -14,7 +14,8 @@ type Work[P, D, S any] struct {
 	data   rdd.Packed[D]
 	do     func(c *Clock[P, D, S]) error
 	tables []anyTable
-	node   int // of the plan
+	help   *helping[P, D, S] // nil where none does parts of another's clocks
+	node   int               // of the plan
 }
 
 // Worker declares workers on the splits of a pack. In each clock a worker calls do, which may read and add to the
@@ -22,7 +23,12 @@ type Work[P, D, S any] struct {
 // be a type that Encode takes. What it does may depend on nothing but the parameter of Clocks, the rows, the state and
 // the tables.
 func Worker[P, D, S any](data rdd.Packed[D], do func(c *Clock[P, D, S]) error, used ...anyTable) Work[P, D, S] {
-	var mistakes []error
+	return declare(data, do, nil, used, nil)
+}
+
+// declare adds workers to a plan.
+func declare[P, D, S any](data rdd.Packed[D], do func(c *Clock[P, D, S]) error, help *helping[P, D, S],
+	used []anyTable, mistakes []error) Work[P, D, S] {
 	if len(used) == 0 {
 		mistakes = append(mistakes, fault.Newf(fault.UserCode, "declare", "workers", "they use no table"))
 	}
@@ -32,8 +38,11 @@ func Worker[P, D, S any](data rdd.Packed[D], do func(c *Clock[P, D, S]) error, u
 	if _, err := rdd.Encode(*new(P)); err != nil {
 		mistakes = append(mistakes, fault.New(fault.UserCode, "encode", "the parameter of workers", err))
 	}
-	w := Work[P, D, S]{data: data, do: do, tables: used}
+	w := Work[P, D, S]{data: data, do: do, tables: used, help: help}
 	detail := fmt.Sprint(len(used), " tables, state ", reflect.TypeFor[S]())
+	if help != nil {
+		detail += ", helped"
+	}
 	w.node = rdd.DeclareGang(data.Of(), "workers", detail, w.member, mistakes...)
 	return w
 }
@@ -53,6 +62,7 @@ type Clock[P, D, S any] struct {
 	run   *run
 	w     *worker
 	rows  source[D]
+	helps bool // it is between the worker's clocks, or their items: no table may be used
 	err   error
 }
 
@@ -113,6 +123,9 @@ func (c *Clock[P, D, S]) Batches(from int64, size int) iter.Seq2[int64, *rdd.Bat
 
 // accessTo returns the worker's access to a table.
 func (c *Clock[P, D, S]) accessTo(t any) any {
+	if c.helps {
+		panic("a part of another worker's clock uses a table: Helping.Do works with the worker's notes alone")
+	}
 	if i, ok := c.run.index[t]; ok {
 		return c.w.access[i]
 	}

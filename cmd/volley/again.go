@@ -12,6 +12,7 @@ import (
 	"github.com/volley-engine/volley/internal/audit"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/tables"
 )
@@ -20,22 +21,32 @@ import (
 // the same bytes where the model is exact, and under any model where the clock was virtual.
 
 // mayRunAgain returns why a run of workers would not give the same bytes again.
-func (r *replayed) mayRunAgain(m tables.Model) error {
+func (r *replayed) mayRunAgain(m workersOf) error {
 	o := r.log.Header.Options
 	resumed := slices.ContainsFunc(r.log.Lines, func(l audit.Line) bool { return l.Resume != nil })
 	switch {
-	case m.Exact():
+	case m.repeats:
 		return nil
 	case o.Clock != "virtual":
 		return fault.Newf(fault.Usage, "replay", r.log.Path,
-			"what workers saw of each other under %v on the real clock is not in the log", m).
+			"what workers saw of each other under %s on the real clock is not in the log", m.model).
 			WithHint("bsp and ssp with --slack 0 can be replayed, and under --clock virtual every model")
 	case resumed:
 		return fault.Newf(fault.Usage, "replay", r.log.Path,
-			"it was resumed: what workers under %v had seen was not kept", m)
+			"it was resumed: what workers under %s had seen was not kept", m.model)
 	}
 	return nil
 }
+
+// workersOf is what a log says of the workers of a run.
+type workersOf struct {
+	model   string
+	repeats bool // on the real clock, too
+}
+
+func ofModel(m tables.Model) workersOf { return workersOf{m.String(), m.Exact()} }
+
+func ofBounded(b *mllib.Bounded) workersOf { return workersOf{b.Name(), b.Repeats()} }
 
 // cluster returns the configuration of a cluster as the log has it.
 func (r *replayed) cluster(dir string) (volley.Config, error) {
@@ -53,7 +64,7 @@ func (r *replayed) cluster(dir string) (volley.Config, error) {
 }
 
 // runAgain makes a run of workers on tables again, and compares the digests of all that it commits.
-func runAgain[C, P any](ctx context.Context, r *replayed, model func(*C) tables.Model, build func(*rdd.Graph, C) P,
+func runAgain[C, P any](ctx context.Context, r *replayed, model func(*C) workersOf, build func(*rdd.Graph, C) P,
 	train func(context.Context, *rdd.Session, C, P) (stopped string, err error)) error {
 	cfg, err := argsOf[C](r.log.Path, r.log.Header.Args)
 	if err == nil && len(commitsOf(r.log)) == 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,17 +18,28 @@ type boundFlags struct {
 	slack  int
 	bound  float64
 	strong bool
+	others []string // values of --sync, beside boundedModels
 }
 
 // boundedModels are the models of tables, and the flags that each has.
 var boundedModels = map[string][]string{"bsp": nil, "ssp": {"slack"}, "asp": nil, "cap": {"slack"},
 	"vap": {"value-bound", "strong"}, "cvap": {"slack", "value-bound", "strong"}}
 
-// boundFlagNames are the flags of models, as boundFlags has them.
-var boundFlagNames = []string{"slack", "value-bound", "strong"}
+// helpFlagNames are the flags of flexrr's helpers, as helpFlags has them.
+var helpFlagNames = []string{"helpers", "reassign-progress", "reassign-trigger", "reassign-first", "reassign-follow",
+	"reassign-checks"}
+
+// flagsOf returns the flags of a value of --sync.
+func flagsOf(sync string) []string {
+	if sync == "flexrr" {
+		return append([]string{"slack"}, helpFlagNames...)
+	}
+	return boundedModels[sync]
+}
 
 func (f *boundFlags) register(fs *pflag.FlagSet) {
-	fs.IntVar(&f.slack, "slack", 1, "clocks that a worker may be ahead of the slowest, of ssp, cap and cvap")
+	fs.IntVar(&f.slack, "slack", 1, "clocks that a worker may be ahead of the slowest, of "+
+		strings.Join(f.boundedBy("slack"), ", "))
 	fs.Float64Var(&f.bound, "value-bound", 0,
 		"most that a worker's updates of a number, not seen by all, may add up to, of vap and cvap")
 	fs.BoolVar(&f.strong, "strong", false, "bound what only some workers have seen as well, of vap and cvap")
@@ -36,7 +48,7 @@ func (f *boundFlags) register(fs *pflag.FlagSet) {
 // model returns the model that --sync and the flags ask for.
 func (f *boundFlags) model(c *cobra.Command, sync string) (m tables.Model, err error) {
 	has, known := boundedModels[sync]
-	if !known {
+	if !known && !slices.Contains(f.others, sync) {
 		return m, volley.OneOf("sync", sync, "bsp", "ssp", "asp", "cap", "vap", "cvap")
 	}
 	if err := f.unused(c, sync); err != nil {
@@ -49,7 +61,7 @@ func (f *boundFlags) model(c *cobra.Command, sync string) (m tables.Model, err e
 		return m, usage(c, "slack", "%d is below 0", f.slack)
 	}
 	switch sync {
-	case "ssp":
+	case "ssp", "flexrr":
 		m = tables.SSP(f.slack)
 	case "asp":
 		m = tables.ASP()
@@ -65,10 +77,10 @@ func (f *boundFlags) model(c *cobra.Command, sync string) (m tables.Model, err e
 
 // unused refuses flags that mean nothing to a value of --sync.
 func (f *boundFlags) unused(c *cobra.Command, sync string) error {
-	for _, flag := range boundFlagNames {
-		if c.Flags().Changed(flag) && !slices.Contains(boundedModels[sync], flag) {
+	for _, flag := range append([]string{"slack", "value-bound", "strong"}, helpFlagNames...) {
+		if c.Flags().Changed(flag) && !slices.Contains(flagsOf(sync), flag) {
 			return usage(c, flag, "it means nothing to --sync %s; it is of %s", sync,
-				strings.Join(boundedBy(flag), ", "))
+				strings.Join(f.boundedBy(flag), ", "))
 		}
 	}
 	return nil
@@ -96,16 +108,36 @@ type workerFlags struct {
 	boundFlags
 	passes float64
 	batch  int
+	help   tables.Help
 }
 
 // workerSyncs are the values of --sync for which workers on tables train.
-var workerSyncs = []string{"ssp", "asp", "cap", "vap", "cvap"}
+var workerSyncs = []string{"ssp", "asp", "cap", "vap", "cvap", "flexrr"}
 
 func (f *workerFlags) register(fs *pflag.FlagSet) {
+	f.others = []string{"flexrr"}
 	f.boundFlags.register(fs)
+	f.registerHelp(fs)
 	fs.Float64Var(&f.passes, "wpc", 1, "work per clock, of "+strings.Join(workerSyncs, ", ")+
 		": passes of a worker over its split")
 	fs.IntVar(&f.batch, "batch", 0, "rows of a worker's step, of the same (default: by the data)")
+}
+
+// registerHelp declares the parameters of RapidReassignment.
+func (f *workerFlags) registerHelp(fs *pflag.FlagSet) {
+	d := tables.DefaultHelp()
+	f.help = d
+	fs.IntVar(&f.help.Group, "helpers", d.Group, "workers that may do parts of one's clock for it, of flexrr")
+	fs.Float64Var(&f.help.Progress, "reassign-progress", d.Progress,
+		"share of its clock at which a worker tells those that it may help how far it is, in (0, 1], of flexrr")
+	fs.Float64Var(&f.help.Trigger, "reassign-trigger", d.Trigger,
+		"share of a clock that a worker is behind when it offers work, in (0, 1], of flexrr")
+	fs.Float64Var(&f.help.First, "reassign-first", d.First,
+		"share of what is left to do that it offers at first, in (0, 1], of flexrr")
+	fs.Float64Var(&f.help.Follow, "reassign-follow", d.Follow,
+		"times as much as before that it offers next, at least 1, of flexrr")
+	fs.IntVar(&f.help.Checks, "reassign-checks", d.Checks,
+		"how often in a clock a worker looks for messages, of flexrr")
 }
 
 // asked returns how workers on tables are to train; nil where steps do.
@@ -124,7 +156,16 @@ func (f *workerFlags) asked(c *cobra.Command, sync string) (*mllib.Bounded, erro
 		return nil, err
 	}
 	m, err := f.model(c, sync)
-	return &mllib.Bounded{Model: m, Passes: f.passes, Batch: f.batch}, err
+	b := &mllib.Bounded{Model: m, Passes: f.passes, Batch: f.batch}
+	if sync != "flexrr" || err != nil {
+		return b, err
+	}
+	if f.passes > 1 {
+		return nil, usage(c, "wpc", "%v is above 1: a row that is visited twice in a clock cannot be handed over "+
+			"under --sync flexrr; ssp takes it", f.passes)
+	}
+	b.Help = &f.help
+	return b, b.Help.Check()
 }
 
 // refuseWorkers refuses to have workers on tables train a job that they do not.
@@ -154,10 +195,10 @@ func (f *trainFlags) refuseBounded(c *cobra.Command) error {
 		f.engine.Sync())
 }
 
-// boundedBy returns the models that have a flag.
-func boundedBy(flag string) (names []string) {
-	for name, has := range boundedModels {
-		if slices.Contains(has, flag) {
+// boundedBy returns the values of --sync that have a flag.
+func (f *boundFlags) boundedBy(flag string) (names []string) {
+	for _, name := range append(slices.Collect(maps.Keys(boundedModels)), f.others...) {
+		if slices.Contains(flagsOf(name), flag) {
 			names = append(names, name)
 		}
 	}

@@ -333,7 +333,7 @@ func writeTable(w io.Writer, name string, names []string, columns []any) error {
 }
 
 func (f *ranking) replay(ctx context.Context, r *replayed) error {
-	return runAgain(ctx, r, func(c *mllib.PageRankConfig) tables.Model { return c.Model }, mllib.BuildPageRank,
+	return runAgain(ctx, r, func(c *mllib.PageRankConfig) workersOf { return ofModel(c.Model) }, mllib.BuildPageRank,
 		func(ctx context.Context, s *rdd.Session, job mllib.PageRankConfig, p *mllib.PageRankPlan) (string, error) {
 			ranks, err := mllib.RankNodes(ctx, s, job, p)
 			if err != nil {
@@ -344,7 +344,7 @@ func (f *ranking) replay(ctx context.Context, r *replayed) error {
 }
 
 func (f *connecting) replay(ctx context.Context, r *replayed) error {
-	return runAgain(ctx, r, func(*mllib.Edges) tables.Model { return tables.BSP() }, mllib.BuildComponents,
+	return runAgain(ctx, r, func(*mllib.Edges) workersOf { return ofModel(tables.BSP()) }, mllib.BuildComponents,
 		func(ctx context.Context, s *rdd.Session, e mllib.Edges, p *mllib.ComponentsPlan) (string, error) {
 			_, err := mllib.FindComponents(ctx, s, e, p)
 			return "done", err

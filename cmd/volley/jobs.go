@@ -279,6 +279,7 @@ type runResult struct {
 	MeanShare           float64            `json:"mean_share"`
 	MeanNEff            float64            `json:"mean_neff"`
 	Waited              *float64           `json:"waited_share,omitempty"` // of slots' time, of workers on tables
+	Helped              *float64           `json:"helped_share,omitempty"` // of rows, by other workers: flexrr's
 	Executors           int                `json:"executors"`
 	Slots               int                `json:"slots"`
 	Splits              int                `json:"splits"`
@@ -306,8 +307,8 @@ func resultOf(f *trainFlags, cfg volley.Config, job string, t *mllib.Summary, o 
 		r.Gap, r.GapBy = &t.Gap, t.GapBy
 	}
 	if f.bounded != nil {
-		if r.Sync, r.Waited = f.bounded.Model.String(), &t.Waited; f.bounded.Model.Exact() {
-			r.Sync = "ssp(0)" // which is bsp, of tables
+		if r.Sync, r.Waited = f.bounded.Name(), &t.Waited; f.bounded.Help != nil {
+			r.Helped = &t.Helped
 		}
 	}
 	if t.Iterations > 0 {

@@ -14,7 +14,6 @@ import (
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/input/files"
-	"github.com/volley-engine/volley/tables"
 )
 
 // kmeansFlags are the job kmeans, and its own flags.
@@ -134,7 +133,8 @@ func (f *kmeansFlags) replay(ctx context.Context, r *replayed) error {
 		return err
 	}
 	if cfg.Bounded != nil {
-		return runAgain(ctx, r, func(c *mllib.KMeansConfig) tables.Model { return c.Bounded.Model }, mllib.BuildKMeans,
+		workers := func(c *mllib.KMeansConfig) workersOf { return ofBounded(c.Bounded) }
+		return runAgain(ctx, r, workers, mllib.BuildKMeans,
 			func(ctx context.Context, s *rdd.Session, c mllib.KMeansConfig, p mllib.KMeansPlan) (string, error) {
 				return stoppedBy(mllib.TrainKMeans(ctx, s, c, p))
 			})

@@ -16,7 +16,6 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/tables"
 )
 
 // ldaFlags are the flags of topic models.
@@ -230,5 +229,6 @@ func findingTopics(t **mllib.TopicsFound) func(context.Context, *rdd.Session, ml
 
 func (f *ldaFlags) replay(ctx context.Context, r *replayed) error {
 	var t *mllib.TopicsFound
-	return runAgain(ctx, r, func(c *mllib.LDAConfig) tables.Model { return c.Model }, mllib.BuildLDA, findingTopics(&t))
+	workers := func(c *mllib.LDAConfig) workersOf { return ofModel(c.Model) }
+	return runAgain(ctx, r, workers, mllib.BuildLDA, findingTopics(&t))
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/mllib"
 	"github.com/volley-engine/volley/rdd"
-	"github.com/volley-engine/volley/tables"
 )
 
 // linearJob is a bundled job that trains a linear model.
@@ -269,7 +268,7 @@ func (f *linearFlags) replay(ctx context.Context, r *replayed) error {
 
 // runAgain makes a run of workers on tables again.
 func (f *linearFlags) runAgain(ctx context.Context, r *replayed, several bool) error {
-	model := func(c *mllib.LinearConfig) tables.Model { return c.Bounded.Model }
+	model := func(c *mllib.LinearConfig) workersOf { return ofBounded(c.Bounded) }
 	if several {
 		return runAgain(ctx, r, model, mllib.BuildSoftmax,
 			func(ctx context.Context, s *rdd.Session, c mllib.LinearConfig, p mllib.SoftmaxPlan) (string, error) {

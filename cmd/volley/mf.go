@@ -17,7 +17,6 @@ import (
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/input"
 	"github.com/volley-engine/volley/storage/input/files"
-	"github.com/volley-engine/volley/tables"
 )
 
 // mfFlags are the flags of factorizations by stochastic gradient descent.
@@ -207,5 +206,6 @@ func factoring(t **mllib.Factored) func(context.Context, *rdd.Session, mllib.SGD
 
 func (f *mfFlags) replay(ctx context.Context, r *replayed) error {
 	var t *mllib.Factored
-	return runAgain(ctx, r, func(c *mllib.SGDConfig) tables.Model { return c.Model }, mllib.BuildSGD, factoring(&t))
+	workers := func(c *mllib.SGDConfig) workersOf { return ofModel(c.Model) }
+	return runAgain(ctx, r, workers, mllib.BuildSGD, factoring(&t))
 }

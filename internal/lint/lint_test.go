@@ -267,7 +267,7 @@ var allowed = map[string][]string{
 	"internal/sim/tables":     {"internal/sim", "tables/consistency"},
 	"internal/sim/reassigned": {"internal/sim", "tables/reassign"},
 	"internal/sim/worldtest":  {"internal/sim"},
-	"tables":                  {"internal/fault", "internal/raw", "rdd", "tables/consistency"},
+	"tables":                  {"internal/fault", "internal/raw", "rdd", "tables/consistency", "tables/reassign"},
 	"tables/consistency":      {"internal/fault", "internal/mutant"},
 	"tables/reassign":         {"internal/fault", "internal/mutant"},
 	"internal/sim/simulate": {"internal/mutant", "internal/sim", "internal/sim/drivers", "internal/sim/life",

@@ -44,7 +44,12 @@ const batchRows = 512
 // declareBounded adds tables and workers to a plan.
 func declareBounded(g *rdd.Graph, rows rdd.Packed[rdd.Point], a *assigner, b *parameters.Bounded) *boundedPlan {
 	p := &boundedPlan{assigner: a, sums: parameters.New(g, "sums", b.Model), eager: b.Model.Eager}
-	p.workers = tables.Worker(rows, p.clock, p.sums.Table)
+	if b.Help == nil {
+		p.workers = tables.Worker(rows, p.clock, p.sums.Table)
+		return p
+	}
+	p.workers = tables.HelpedWorker(rows, p.clock, tables.Helping[boundedParam, rdd.Point, assigned, given, made]{
+		By: *b.Help, Give: p.give, Do: p.help, Take: p.take}, p.sums.Table)
 	return p
 }
 
@@ -53,14 +58,12 @@ type mover struct {
 	seen    []float64 // sums, and weights
 	change  []float64 // of them
 	centres centres
+	hand    *mover // what it does for others with
 }
 
 // clock assigns a worker's rows to clusters.
 func (p *boundedPlan) clock(c *tables.Clock[boundedParam, rdd.Point, assigned]) error {
-	m := c.Notes(func() any {
-		n := c.Param.K * (c.Param.D + 1)
-		return &mover{seen: make([]float64, n), change: make([]float64, n)}
-	}).(*mover)
+	m := moverOf(c)
 	if c.State.To == nil {
 		c.State.To = make([]int32, c.Size())
 	}
@@ -75,6 +78,14 @@ func (p *boundedPlan) clock(c *tables.Clock[boundedParam, rdd.Point, assigned]) 
 	})
 	m.tell(sums)
 	return nil
+}
+
+// moverOf returns the worker's memory.
+func moverOf(c *tables.Clock[boundedParam, rdd.Point, assigned]) *mover {
+	return c.Notes(func() any {
+		n := c.Param.K * (c.Param.D + 1)
+		return &mover{seen: make([]float64, n), change: make([]float64, n)}
+	}).(*mover)
 }
 
 // tell adds to the table what has moved.
@@ -225,7 +236,7 @@ func (t *trainer) runBounded(ctx context.Context, at *boundedState) error {
 		if err != nil {
 			return err
 		}
-		t.out.Waited = tick.WaitedShare()
+		t.out.Waited, t.out.Helped = tick.WaitedShare(), tick.Helped
 		if tick.Clock <= at.Ticks { // it is that of a job which goes on, and had been looked at
 			*t.Ending = at.Ending
 			continue

@@ -94,6 +94,36 @@ func TestWorkersClusterUnderEveryModel(t *testing.T) {
 	}
 }
 
+// TestHelpedWorkersTakeLloydsSteps: without slack rows go to the cluster that Lloyd's steps have them in, whichever
+// worker assigns them, and with it the end is the same.
+func TestHelpedWorkersTakeLloydsSteps(t *testing.T) {
+	t.Parallel()
+	path, x := blobs(t, 6000, 4, 9, false)
+	c := Config{Data: []string{path}, K: 9, Start: x[:9], Splits: 8, MaxIterations: 7}
+	c.Input.NoLabel = true
+	cfg, err := volley.ParseConfig("--executors", "8", "--clock", "virtual", "--pace-rate", "20000", "--pace",
+		"static:1,1,1,1,1,1,1,0.25")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := clustersOf(t, c, volley.Config{Executors: 2})
+	for _, slack := range []int{0, 2} {
+		for _, passes := range []float64{1, 0.5} {
+			if c.Tol, c.MaxIterations = 0, 7; slack > 0 || passes < 1 {
+				c.Tol, c.MaxIterations = 1e-9, 80
+				want = clustersOf(t, c, volley.Config{Executors: 2})
+			}
+			b, help := byWorkers(tables.SSP(slack), c), tables.DefaultHelp()
+			b.Bounded.Help, b.Bounded.Batch, b.Bounded.Passes = &help, 5, passes
+			got := clustersOf(t, b, cfg)
+			if !testrows.Nearly(got.Objective, want.Objective, 1e-9) || got.Helped < 0.04 || got.Waited > 0.5 {
+				t.Errorf("slack %d, %v passes: the cost is %v, want %v; helped %.3f, waited %.3f", slack, passes,
+					got.Objective, want.Objective, got.Helped, got.Waited)
+			}
+		}
+	}
+}
+
 // TestRestartsOfWorkersKeepTheBest.
 func TestRestartsOfWorkersKeepTheBest(t *testing.T) {
 	t.Parallel()

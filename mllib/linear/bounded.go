@@ -60,7 +60,12 @@ func declareBounded(g *rdd.Graph, data rdd.Packed[rdd.Point], b *parameters.Boun
 	rows func(*boundedParam) rowModel) *boundedPlan {
 	p := &boundedPlan{rows: rows, moves: parameters.New(g, "moves", b.Model),
 		slopes: parameters.New(g, "slopes", b.Model), eager: b.Model.Eager}
-	p.workers = tables.Worker(data, p.clock, p.moves.Table, p.slopes.Table)
+	if b.Help == nil {
+		p.workers = tables.Worker(data, p.clock, p.moves.Table, p.slopes.Table)
+		return p
+	}
+	p.workers = tables.HelpedWorker(data, p.clock, tables.Helping[boundedParam, rdd.Point, visited, given, made]{
+		By: *b.Help, Give: p.give, Do: p.help, Take: p.take}, p.moves.Table, p.slopes.Table)
 	return p
 }
 
@@ -87,6 +92,7 @@ type stepper struct {
 	move, change []float64 // what is added to the tables
 	batch        []float64 // gradient of a batch, less what its rows had before
 	coef         []float64 // of its rows
+	hand         *stepper  // what it does for others with
 }
 
 func newStepper(p boundedParam, rows func(*boundedParam) rowModel, size int64, weight float64) *stepper {
@@ -101,7 +107,7 @@ func newStepper(p boundedParam, rows func(*boundedParam) rowModel, size int64, w
 
 // clock takes a worker's steps of a clock.
 func (p *boundedPlan) clock(c *tables.Clock[boundedParam, rdd.Point, visited]) error {
-	s := c.Notes(func() any { return newStepper(c.Param, p.rows, c.Size(), p.weigh(c)) }).(*stepper)
+	s := p.stepper(c)
 	if c.State.Coef == nil {
 		c.State.Coef = make([]float64, c.Size()*int64(s.rows.margins()))
 		for i := range c.State.Coef {
@@ -111,8 +117,9 @@ func (p *boundedPlan) clock(c *tables.Clock[boundedParam, rdd.Point, visited]) e
 	moves, slopes := parameters.In(p.moves, c), parameters.In(p.slopes, c)
 	s.see(&c.Param, moves, slopes)
 	copy(s.x, s.seen)
+	k := int64(s.rows.margins())
 	parameters.Visit(c, &c.State.Next, c.Param.Passes, c.Param.Batch, func(at int64, b *rdd.Batch) {
-		p.step(c, s, at, b)
+		p.step(c, s, c.State.Coef[at*k:(at+int64(len(b.Rows)))*k], b)
 		if p.eager {
 			s.tell(moves, slopes)
 			s.follow(&c.Param, moves, slopes)
@@ -122,6 +129,11 @@ func (p *boundedPlan) clock(c *tables.Clock[boundedParam, rdd.Point, visited]) e
 		s.tell(moves, slopes)
 	}
 	return nil
+}
+
+// stepper returns the worker's memory.
+func (p *boundedPlan) stepper(c *tables.Clock[boundedParam, rdd.Point, visited]) *stepper {
+	return c.Notes(func() any { return newStepper(c.Param, p.rows, c.Size(), p.weigh(c)) }).(*stepper)
 }
 
 // weigh returns what a worker's rows weigh.
@@ -162,10 +174,9 @@ func (s *stepper) follow(p *boundedParam, moves, slopes parameters.Rows) {
 	}
 }
 
-// step takes a step along a batch of rows.
-func (p *boundedPlan) step(c *tables.Clock[boundedParam, rdd.Point, visited], s *stepper, at int64, b *rdd.Batch) {
-	k := int64(s.rows.margins())
-	old := c.State.Coef[at*k : (at+int64(len(b.Rows)))*k]
+// step takes a step along a batch of rows, whose derivatives where they were visited last it moves on.
+func (p *boundedPlan) step(c *tables.Clock[boundedParam, rdd.Point, visited], s *stepper, old []float64,
+	b *rdd.Batch) {
 	if math.IsNaN(old[0]) {
 		s.rows.derive(old, c.Param.Start, b)
 		c.Worked(float64(len(b.Rows)))

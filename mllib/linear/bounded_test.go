@@ -158,6 +158,9 @@ func heldAgainstRows(t *testing.T, ctx context.Context, s *rdd.Session, c Config
 		if err != nil {
 			return err
 		}
+		if c.Bounded.Help != nil && tick.Clock == 9 && tick.Helped == 0 {
+			t.Errorf("%v passes: none is helped", c.Bounded.Passes)
+		}
 		slope := slices.Clone(r.param.Slope)
 		p.bounded.slopes.AddAt(tick, slope)
 		// Rows that were not visited have the gradient of the beginning, of which the sum over all rows is known.

@@ -209,7 +209,7 @@ func (r *boundedRun) run(ctx context.Context) (again bool, err error) {
 		if err != nil {
 			return false, r.ended(ctx, err)
 		}
-		r.Summary.Waited = tick.WaitedShare()
+		r.Summary.Waited, r.Summary.Helped = tick.WaitedShare(), tick.Helped
 		r.recall()
 		if tick.Clock <= r.at.Ticks { // it is that of a job which goes on, and had been looked at
 			continue

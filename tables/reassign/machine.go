@@ -23,7 +23,8 @@ type Machine struct {
 	told     bool
 	finished bool
 	offers   []*offer
-	asked    map[Worker]bool // helpers that this clock's work was offered to
+	asked    map[Worker]bool     // helpers that this clock's work was offered to
+	ahead    map[Worker]Progress // the last that each helper has told
 
 	queue  []Task          // to be done for others, in their order
 	helps  *Task           // what is being done
@@ -86,7 +87,8 @@ type unsaid struct {
 // New returns the machine of a life of a worker, of which no other has the same number.
 func New(id Worker, life int, o Options, helpers, helpees []Worker) *Machine {
 	return &Machine{o: o, id: id, life: life, helpers: helpers, helpees: helpees, clock: -1, finished: true,
-		fates: map[key]fate{}, heard: map[Worker]when{}, unsaid: map[key]*unsaid{}, lost: map[Worker]int{}}
+		fates: map[key]fate{}, heard: map[Worker]when{}, unsaid: map[key]*unsaid{}, lost: map[Worker]int{},
+		ahead: map[Worker]Progress{}}
 }
 
 // Begin begins a clock of a number of items. Its items from Limit on are not this worker's to do.
@@ -116,6 +118,11 @@ func (m *Machine) Check(done int, timer time.Duration) (out []Command) {
 			out = append(out, send(w, Progress{m.id, m.life, m.clock, m.share(), timer}))
 		}
 	}
+	for _, w := range m.helpers {
+		if x, ok := m.ahead[w]; ok && x.Clock >= m.clock {
+			out = append(out, m.onProgress(x, timer)...)
+		}
+	}
 	out = append(out, m.again(timer)...)
 	return append(out, m.next(timer)...)
 }
@@ -130,6 +137,7 @@ func (m *Machine) Step(message any, begun int, timer time.Duration) (out []Comma
 	m.inHand = max(m.inHand, begun)
 	switch x := message.(type) {
 	case Progress:
+		m.ahead[x.From] = x
 		out = m.onProgress(x, timer)
 	case DoThis:
 		out = m.onDoThis(x)
@@ -330,18 +338,22 @@ func (m *Machine) next(timer time.Duration) (out []Command) {
 	return out
 }
 
-// takeBack cancels what no helper has begun.
+// takeBack cancels the next range that no helper has begun: one at a time, as others may still be.
 func (m *Machine) takeBack(timer time.Duration) (out []Command) {
-	for _, f := range m.offers {
-		if f.state == offered {
+	for _, f := range slices.Backward(m.offers) {
+		switch f.state {
+		case cancelling, redone:
+			return nil
+		case offered:
 			f.state, f.at = cancelling, timer
 			out = append(out, send(f.helper, Cancel{f.Task}))
 			if plantedUnwaited() {
 				out = append(out, Command{Own: &f.Task})
 			}
+			return out
 		}
 	}
-	return out
+	return nil
 }
 
 func (m *Machine) settled() bool {
