@@ -27,7 +27,7 @@ var boundedModels = map[string][]string{"bsp": nil, "ssp": {"slack"}, "asp": nil
 
 // helpFlagNames are the flags of flexrr's helpers, as helpFlags has them.
 var helpFlagNames = []string{"helpers", "reassign-progress", "reassign-trigger", "reassign-first", "reassign-follow",
-	"reassign-checks"}
+	"reassign-checks", "reassign-tail"}
 
 // flagsOf returns the flags of a value of --sync.
 func flagsOf(sync string) []string {
@@ -138,6 +138,8 @@ func (f *workerFlags) registerHelp(fs *pflag.FlagSet) {
 		"times as much as before that it offers next, at least 1, of flexrr")
 	fs.IntVar(&f.help.Checks, "reassign-checks", d.Checks,
 		"how often in a clock a worker looks for messages, of flexrr")
+	fs.Float64Var(&f.help.Tail, "reassign-tail", d.Tail,
+		"share of a clock, up to its end, that others may do, in (0, 1], of flexrr")
 }
 
 // asked returns how workers on tables are to train; nil where steps do.

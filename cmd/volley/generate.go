@@ -20,7 +20,7 @@ type lawFlags struct {
 	rows, users, items       int64
 	features, parts, k, rank int
 	eps, intercept, r, noise float64
-	workers                  int
+	length, workers          int
 	format, out              string
 }
 
@@ -112,6 +112,17 @@ whole. Users and items count from 1.`, tableFormats,
 		}, func(f *lawFlags) synth.Law {
 			return synth.Ratings{Rows: f.rows, Users: f.users, Items: f.items, Rank: f.rank, Noise: f.noise}
 		}},
+	{"documents", "Documents that mix topics, for lda",
+		`Each document is of two or three of --k topics, and of tokens between half and
+three halves of --length. The words of a topic have probabilities of 1/(3+rank),
+in an order of the topic's own. Document i is drawn from java.util.Random(42+i).`,
+		[]string{"lda-c"},
+		func(f *lawFlags, fs *pflag.FlagSet) {
+			fs.Int64Var(&f.rows, "rows", 10_000, "documents")
+			fs.IntVar(&f.features, "words", 5000, "words of the vocabulary")
+			fs.IntVar(&f.k, "k", 20, "topics")
+			fs.IntVar(&f.length, "length", 100, "tokens of a document, on average")
+		}, func(f *lawFlags) synth.Law { return synth.NewDocuments(f.rows, f.features, f.k, f.length) }},
 }
 
 func generateCommand() *cobra.Command {
@@ -152,7 +163,8 @@ func (l law) command() *cobra.Command {
 		},
 	}
 	fs := c.Flags()
-	f.features, f.parts, f.k, f.rank, f.users, f.items = 1, 1, 1, 1, 1<<31, 1<<31 // where a law has no such flag
+	f.features, f.parts, f.k, f.rank, f.length = 1, 1, 1, 1, 1 // where a law has no such flag
+	f.users, f.items = 1<<31, 1<<31
 	l.flags(f, fs)
 	fs.StringVar(&f.format, "format", l.formats[0],
 		strings.Join(l.formats, ", ")+" (default: as --out is named, else "+l.formats[0]+")")
@@ -183,6 +195,8 @@ func (f *lawFlags) check(c *cobra.Command, l law) error {
 		return usage(c, "parts", "%d is not a number of parts of %d rows", f.parts, f.rows)
 	case f.k < 1 || f.k > 1<<24:
 		return usage(c, "k", "%d is not a number of centres", f.k)
+	case f.length < 1 || f.length > 1<<24:
+		return usage(c, "length", "%d is not a number of tokens", f.length)
 	case f.rank < 1 || f.rank > 1<<16:
 		return usage(c, "rank", "%d is not a rank", f.rank)
 	case f.users < 1 || f.users > 1<<31:

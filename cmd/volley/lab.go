@@ -43,7 +43,9 @@ type labFlags struct {
 
 // experiments that volley lab run knows.
 var experiments = []string{"gain", "paper-table3", "paper-table4", "paper-fig2", "paper-fig9", "paper-fig13",
-	"paper-fig15", "paper-table7", "models", "paper-table5", "paper-table6"}
+	"paper-fig15", "paper-table7", "models", "paper-table5", "paper-table6", "flexrr-fig7", "flexrr-fig8",
+	"flexrr-fig9", "flexrr-fig10", "flexrr-fig11", "flexrr-fig12", "flexrr-fig13", "lazytable-fig3", "lazytable-fig5",
+	"lazytable-fig6", "lazytable-fig7", "petuum-scaling"}
 
 func labRunCommand() *cobra.Command {
 	f := &labFlags{}
@@ -67,7 +69,12 @@ goes on.
   paper-table7   the network's share of the time
   models         eight jobs by every model of synchronization on three clusters
   paper-table5   A-BSP beside SSP and ASP on the multi-tenant cluster (figure 16)
-  paper-table6   and on the physical one (figure 18)`,
+  paper-table6   and on the physical one (figure 18)
+  flexrr-fig7    FlexRR's figures 7 to 13: slow workers, convergence, disrupted
+                 machines, a power law, parameters, uneven work, parts of the data
+  lazytable-fig3 LazyTable's figures 3 (and 4), 5, 6 and 7: staleness in topic models
+                 and matrix factorization, delayed threads, background work
+  petuum-scaling Petuum's figure 5: topic models by the number of workers`,
 		Example: "  volley lab run gain --quick --out report",
 		Args:    exactArgs(1, "the name of an experiment"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -182,6 +189,9 @@ func (f *labFlags) report(ctx context.Context, r *experiment.Runner, name string
 	if models := f.models(name, size); models != nil {
 		return f.modelsReport(ctx, r, models)
 	}
+	if sweep := experiment.Sweeps(size, f.seeds)[name]; sweep != nil {
+		return f.sweepReport(ctx, r, sweep)
+	}
 	if study := experiment.Studies(size)[name]; study != nil {
 		cases, err := chosen("jobs", f.jobs, study.Cases, func(c experiment.Case) string { return c.Name })
 		if err != nil {
@@ -232,6 +242,19 @@ func (f *labFlags) modelsReport(ctx context.Context, r *experiment.Runner, m *ex
 		return nil, err
 	}
 	return m.Report(rows), nil
+}
+
+func (f *labFlags) sweepReport(ctx context.Context, r *experiment.Runner, s *experiment.Sweep) (*experiment.Report,
+	error) {
+	var err error
+	if s.Jobs, err = chosen("jobs", f.jobs, s.Jobs, func(j experiment.Job) string { return j.Name }); err != nil {
+		return nil, err
+	}
+	rows, err := s.Run(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return s.Report(rows), nil
 }
 
 // gain describes the table of some jobs, under the laws that are asked for.

@@ -59,6 +59,7 @@ information of each topic's ten first words.`,
 	fs.Float64Var(&f.job.Beta, "beta", 0.01, "prior of each word in a topic")
 	fs.BoolVar(&f.job.Fixed, "fixed-alpha", false, "keep the prior of topics as it is")
 	fs.IntVar(&f.job.MaxIterations, "max-iterations", 200, "iterations: how often each token's topic is sampled")
+	fs.IntVar(&f.job.PerClock, "wpc", 1, "work per clock: iterations between two looks at what other workers have done")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of the topics that are drawn, and of the order of documents in splits")
 	fs.StringVar(&f.out, "out", "",
 		"directory for the model, or the name of one in a store (s3://, gs://); none is kept without it")
@@ -109,6 +110,9 @@ func (f *ldaFlags) ready(c *cobra.Command) (cfg volley.Config, err error) {
 		if f.job.Words, err = mllib.ReadVocabulary(c.Context(), f.vocabulary); err != nil {
 			return cfg, err
 		}
+	}
+	if f.job.PerClock < 1 {
+		return cfg, usage(c, "wpc", "%d is no number of iterations", f.job.PerClock)
 	}
 	if f.job.Model, err = f.bounded.model(c); err != nil {
 		return cfg, err

@@ -14,6 +14,7 @@ type Job struct {
 	Paper   []string // flags of the method of the A-BSP paper's own implementation
 	Rate    int      // rows per second of speed 1: where rows are dear
 	Seeds   int      // of where it begins, on which it depends where it ends
+	Endless bool     // it has no rule that ends it but a number of iterations
 	Batches bool     // of rows of each split, so that a job that is not convex ends elsewhere under other laws
 }
 

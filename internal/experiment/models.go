@@ -66,14 +66,16 @@ func NewModels(s Size, seeds int) *Models {
 				mostClocks +
 				" iterations.",
 			"bsp, steal, absp, deadline and auto are steps, by the solver that volley chooses, which may need " +
-				"every row; absp as printed is the A-BSP paper's own method. ssp, asp, cap, vap and cvap are workers " +
-				"on parameter tables, whose steps are SAGA's; vap and cvap bound unseen updates of a weight by 0.1 " +
+				"every row; absp as printed is the A-BSP paper's own method. ssp, asp, flexrr, cap, vap and cvap are " +
+				"workers on parameter tables, whose steps are SAGA's; vap and cvap bound unseen updates of a weight " +
+				"by 0.1 " +
 				"(of a sum of rows by 1000).",
 		},
 		Ways: []Way{syncs("bsp", "bsp"), syncs("steal", "steal"), syncs("deadline", "deadline"), syncs("absp", "absp"),
 			{"absp as printed", (*Job).paper},
 			syncs("ssp(0)", "ssp", "--slack", "0"), syncs("ssp(1)", "ssp", "--slack", "1"),
 			syncs("ssp(3)", "ssp", "--slack", "3"), syncs("ssp(10)", "ssp", "--slack", "10"), syncs("asp", "asp"),
+			syncs("flexrr(1)", "flexrr", "--slack", "1"),
 			syncs("cap(3)", "cap", "--slack", "3"), valued("vap", "vap"), valued("vap strong", "vap", "--strong"),
 			valued("cvap(3)", "cvap", "--slack", "3"), syncs("auto", "auto")}}
 	for _, j := range Jobs(s, seeds) {

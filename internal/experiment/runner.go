@@ -40,6 +40,9 @@ type Result struct {
 	Solver     string   `json:"solver"`
 	Passes     Passes   `json:"passes"`
 	Waited     *float64 `json:"waited_share,omitempty"` // of slots' time, of workers on tables
+	Helped     *float64 `json:"helped_share,omitempty"` // of rows, by other workers
+	Rows       int64    `json:"rows,omitempty"`
+	Documents  int64    `json:"documents,omitempty"`
 	Failed     string   `json:"failed,omitempty"`
 }
 

@@ -3,8 +3,11 @@ package synth
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -23,8 +26,8 @@ func TestRandomIsJavas(t *testing.T) {
 func TestAnyNumberOfWorkersGivesTheSameBytes(t *testing.T) {
 	laws := []Law{Logistic{Rows: 20_001, Features: 5, Eps: 0.5}, NewSVM(9000, 3), NewLinear(20_000, 4, 7, 0.5, 0.1),
 		NewKMeans(9000, 3, 4, 0.6),
-		Ratings{Rows: 9000, Users: 200, Items: 100, Rank: 3, Noise: 0.1}}
-	for i, format := range []string{"libsvm", "csv", "arrow", "parquet", "csv"} {
+		Ratings{Rows: 9000, Users: 200, Items: 100, Rank: 3, Noise: 0.1}, NewDocuments(9000, 300, 7, 20)}
+	for i, format := range []string{"libsvm", "csv", "arrow", "parquet", "csv", "lda-c"} {
 		var first [32]byte
 		for k, workers := range []int{1, 3, 8} {
 			path := filepath.Join(t.TempDir(), "data")
@@ -110,5 +113,38 @@ func TestRatingsAreCellsOfALowRank(t *testing.T) {
 		seen[[2]float64{1, 3}]*minor(2, 3, 1, 2)
 	if det > 1e-12 || det < -1e-12 {
 		t.Errorf("the determinant of three users and items is %v", det)
+	}
+}
+
+// TestDocumentsAreOfTheirTopics: a line has as many words as it says, in their order; documents have as many tokens as
+// is asked for on average, and the words of a topic are all of the vocabulary's, each once.
+func TestDocumentsAreOfTheirTopics(t *testing.T) {
+	d := NewDocuments(2000, 210, 7, 40)
+	tokens := 0
+	for line := range strings.Lines(string(d.block(0).text)) {
+		words := strings.Fields(line)
+		if n, err := strconv.Atoi(words[0]); err != nil || n != len(words)-1 {
+			t.Fatalf("%q", line)
+		}
+		last := -1
+		for _, w := range words[1:] {
+			var word, count int
+			if _, err := fmt.Sscanf(w, "%d:%d", &word, &count); err != nil || word <= last || word >= 210 || count < 1 {
+				t.Fatalf("%q in %q: %v", w, line, err)
+			}
+			last, tokens = word, tokens+count
+		}
+	}
+	if mean := float64(tokens) / 2000; mean < 38 || mean > 42 {
+		t.Errorf("%v tokens a document", mean)
+	}
+	for topic := range 7 {
+		seen := map[int]bool{}
+		for rank := range 210 {
+			seen[d.word(topic, rank)] = true
+		}
+		if len(seen) != 210 {
+			t.Errorf("topic %d has %d words", topic, len(seen))
+		}
 	}
 }

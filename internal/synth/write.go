@@ -29,6 +29,7 @@ const blockRows = 8192
 type block struct {
 	labels []float64
 	x      []float64 // row-major
+	text   []byte    // of a law whose rows are lines of its own
 }
 
 // sink writes blocks in order.
@@ -114,6 +115,8 @@ func newSink(format string, w io.Writer, columns []string) (sink, error) {
 			x []float64) []byte {
 			return appendCSV(out, own, label, x)
 		}}, nil
+	case "lda-c":
+		return &lineSink{textSink{w: w}}, nil
 	case "arrow", "parquet":
 		return newColumnSink(format, w, columns)
 	}

@@ -16,6 +16,7 @@ type Config struct {
 	Alpha, Beta   float64
 	Fixed         bool // Alpha stays as it is
 	MaxIterations int
+	PerClock      int // iterations between two looks at what others have done; 0 is 1
 	Splits        int
 	Seed          uint64
 	Model         tables.Model
@@ -33,11 +34,16 @@ func (c *Config) Check() error {
 		return fault.Newf(fault.Usage, "find topics with", "--alpha", "%v does not lie in (0, 1e6]", c.Alpha)
 	case !(c.Beta > 0 && c.Beta <= 1e6):
 		return fault.Newf(fault.Usage, "find topics with", "--beta", "%v does not lie in (0, 1e6]", c.Beta)
+	case c.PerClock < 0:
+		return fault.Newf(fault.Usage, "find topics in", "--wpc", "%d iterations a clock", c.PerClock)
 	case c.MaxIterations < 1:
 		return fault.Newf(fault.Usage, "find topics in", "--max-iterations", "%d iterations", c.MaxIterations)
 	}
 	return c.Model.Check()
 }
+
+// perClock returns how many iterations a clock has.
+func (c *Config) perClock() int { return max(1, c.PerClock) }
 
 // Plan is the plan of a topic model.
 type Plan struct {

@@ -50,13 +50,24 @@ func (c *corpus) begin(words *tables.Access[int32], totals *tables.Access[int64]
 	}
 }
 
-// iterate samples all topics once. Alphas have a step where all documents have been measured for it.
+// iterate samples all topics, once or several times. Alphas have a step where all documents have been measured for it.
 func (p *Plan) iterate(c *tables.Clock[params, string, topics], own *corpus, rng *rand.Rand) {
-	totals, mixtures := p.totals.In(c), p.mixtures.In(c)
+	mixtures := p.mixtures.In(c)
 	alphas := c.Param.alphas(alphaSteps(c.Param.Model, c.Number()), func(step int) []float64 {
 		return mixtures.Row(step).Values
 	})
 	own.setAlphas(alphas)
+	for range c.Param.perClock() {
+		p.sweep(c, own, rng)
+	}
+	if !c.Param.Fixed && c.Number()%alphaEvery == 0 {
+		own.measure(mixtures, c.Number()/alphaEvery-1)
+	}
+}
+
+// sweep samples all topics once.
+func (p *Plan) sweep(c *tables.Clock[params, string, topics], own *corpus, rng *rand.Rand) {
+	totals := p.totals.In(c)
 	before := slices.Clone(totals.Row(0).Values)
 	for k, n := range before {
 		own.totals[k] = float64(n) + c.Param.Beta*float64(c.Param.Vocabulary)
@@ -67,9 +78,6 @@ func (p *Plan) iterate(c *tables.Clock[params, string, topics], own *corpus, rng
 		if now != n {
 			totals.Inc(0, k, now-n)
 		}
-	}
-	if !c.Param.Fixed && c.Number()%alphaEvery == 0 {
-		own.measure(mixtures, c.Number()/alphaEvery-1)
 	}
 }
 
@@ -117,11 +125,12 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, er
 	par.Words = nil
 	p.words.Reshape(par.Vocabulary, c.Topics)
 	out := &Outcome{Documents: size.Documents, StoppedBy: "max-iterations"}
-	for tick, err := range p.work.Clocks(ctx, s, par, c.MaxIterations+1, alphaEvery) {
+	clocks := (c.MaxIterations + c.perClock() - 1) / c.perClock()
+	for tick, err := range p.work.Clocks(ctx, s, par, clocks+1, alphaEvery) {
 		if err != nil {
 			return nil, err
 		}
-		out.Iterations = tick.Clock - 1
+		out.Iterations = (tick.Clock - 1) * c.perClock()
 		if out.Model, err = p.modelAt(tick, &par, &size, c.Words); err != nil {
 			return nil, err
 		}

@@ -169,12 +169,16 @@ func (m *Machine) onProgress(x Progress, timer time.Duration) []Command {
 	return m.offer(x.From, int(m.o.First*float64(m.end-m.first())+0.5), timer)
 }
 
-// first returns the first item that may be offered.
+// first returns the first item that is left, and floor the first of those that may be offered.
 func (m *Machine) first() int { return max(m.done, m.inHand) }
+
+func (m *Machine) floor() int {
+	return max(m.first(), m.items-int(m.o.Tail*float64(m.items)))
+}
 
 // offer offers the last items that are left to a helper; some stay.
 func (m *Machine) offer(to Worker, size int, timer time.Duration) []Command {
-	if size = min(max(size, 1), (m.end-m.first())/2); size < 1 {
+	if size = min(max(size, 1), (m.end-m.first())/2, m.end-m.floor()); size < 1 {
 		return nil
 	}
 	t := Task{Helpee: m.id, Life: m.life, Clock: m.clock, Number: len(m.offers), Range: Range{m.end - size, m.end}}

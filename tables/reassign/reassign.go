@@ -17,6 +17,7 @@ type Options struct {
 	First    float64 // share of its remaining work that it offers first
 	Follow   float64 // times as much as before, when a helper has begun
 	Checks   int     // how often in a clock a worker looks for messages
+	Tail     float64 // share of a clock, up to its end, that helpers may do (section 5.6)
 	Again    time.Duration
 	Patience time.Duration // with a helper that has begun a task, or does not answer; 0 is no bound
 }
@@ -24,8 +25,8 @@ type Options struct {
 // Defaults returns the parameters that the paper has found to be good, a second between two sendings of a message
 // without an answer, and a minute's patience with a helper.
 func Defaults() Options {
-	return Options{Group: 4, Progress: 0.75, Trigger: 0.2, First: 0.025, Follow: 2, Checks: 100, Again: time.Second,
-		Patience: time.Minute}
+	return Options{Group: 4, Progress: 0.75, Trigger: 0.2, First: 0.025, Follow: 2, Checks: 100, Tail: 1,
+		Again: time.Second, Patience: time.Minute}
 }
 
 // Check refuses what cannot be.
@@ -48,6 +49,9 @@ func (o Options) Check() error {
 		return err
 	}
 	if err := share("the trigger of help", o.Trigger); err != nil {
+		return err
+	}
+	if err := share("the tail that helpers may do", o.Tail); err != nil {
 		return err
 	}
 	return share("the work that is offered first", o.First)

@@ -113,7 +113,7 @@ func TestWhatCannotBe(t *testing.T) {
 	}
 	for _, change := range []func(*Options){func(o *Options) { o.Group = -1 }, func(o *Options) { o.Progress = 0 },
 		func(o *Options) { o.Trigger = 2 }, func(o *Options) { o.First = -0.1 }, func(o *Options) { o.Follow = 0.5 },
-		func(o *Options) { o.Checks = 0 }} {
+		func(o *Options) { o.Checks = 0 }, func(o *Options) { o.Tail = 0 }} {
 		o := Defaults()
 		if change(&o); o.Check() == nil {
 			t.Errorf("%+v is taken", o)

@@ -191,6 +191,10 @@ func (k *worker) sent(w *world, s *reassign.Send) {
 		k.refused[m.Task] = true
 	case reassign.DoThis:
 		w.fired("range offered")
+		if n := len(k.counted); float64(n-m.From) > w.o.Tail*float64(n) {
+			w.violate("help.tail", "worker %d offers %+v of %d items, of which helpers hold %.2f", k.id, m.Range, n,
+				w.o.Tail)
+		}
 	}
 }
 

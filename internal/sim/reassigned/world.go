@@ -52,6 +52,9 @@ func (w *world) draw() {
 	if w.rng.IntN(2) == 0 {
 		w.o.First = 0.05 + w.rng.Float64()/4
 	}
+	if w.rng.IntN(3) == 0 {
+		w.o.Tail = 0.1 + 0.9*w.rng.Float64()
+	}
 	w.clocks, w.slack = 3+w.rng.IntN(6), w.rng.IntN(3)
 	w.quiet, w.most = w.span(200*time.Millisecond, 2*time.Second), w.span(time.Millisecond, 15*time.Millisecond)
 	if w.rng.IntN(3) > 0 {

@@ -1,0 +1,232 @@
+package experiment
+
+import "strconv"
+
+// What sweeps say of themselves.
+const (
+	aboutSweep = "Seconds of computed time of an iteration: those of a run less those of its first ten, over the " +
+		"rest; " +
+		"medians over seeds of the law. Ideal is slots that are always busy, at the speeds that the law gives them. " +
+		"Idle is the share of their time in which slots waited, helped that of a worker's rows which others have " +
+		"processed for it, both of the whole run; the objective is that at its end. Where workers lead astray and " +
+		"begin " +
+		"again, the pass that they begin with is in their time."
+	aboutFlexRR = "A worker on each of sixteen slots. BSP is ssp with slack 0, SSP and FlexRR have slack 1, BSP RR " +
+		"is " +
+		"FlexRR without slack. The paper's figures are of MF, LDA and MLR (softmax) on 128 workers."
+)
+
+// Sweeps returns those that volley lab run knows, by name.
+func Sweeps(s Size, seeds int) map[string]*Sweep {
+	all := map[string]*Sweep{}
+	for _, of := range []map[string]*Sweep{flexrrs(s, seeds), lazytables(s, seeds), petuumScaling(s)} {
+		for name, sweep := range of {
+			all[name] = sweep
+		}
+	}
+	return all
+}
+
+// alone returns a law for workers that have a slot each.
+func alone(workers int, paces ...string) Law {
+	return Law{Paces: paces, Flags: []string{"--executors", strconv.Itoa(workers)}, Splits: workers}
+}
+
+// flexrrWays are those of FlexRR's figures, in their order.
+var flexrrWays = []Way{stepwise("BSP", "ssp", "--slack", "0"), stepwise("SSP", "ssp", "--slack", "1"),
+	stepwise("BSP RR", "flexrr", "--slack", "0"), stepwise("FlexRR", "flexrr", "--slack", "1")}
+
+// stepwise returns a way of workers whose steps are of few rows, so that a clock has a hundred of them.
+func stepwise(name, policy string, more ...string) Way {
+	return syncs(name, policy, append(more, "--batch", "8")...)
+}
+
+// slowed returns points at which a law slows slots down by some percentages.
+func slowed(law func(percent int) string, seeds int, percents ...int) (all []Point) {
+	for _, d := range percents {
+		paces := seeded(law(d)+":", seeds)
+		if d == 0 {
+			paces = []string{"rate:" + strconv.Itoa(defaultRate)}
+		}
+		all = append(all, Point{strconv.Itoa(d) + " %", alone(flexrrWorkers, paces...)})
+	}
+	return all
+}
+
+const flexrrWorkers = 16
+
+func slowWorker(d int) string { return "slow-worker:" + strconv.Itoa(d) }
+
+// flexrrs returns the figures of FlexRR's section 5.
+func flexrrs(s Size, seeds int) map[string]*Sweep {
+	jobs := chosenJobs(s, "softmax", "logistic", "kmeans")
+	delays := []int{0, 50, 100, 200, 300, 400}
+	about := []string{aboutSweep, aboutFlexRR}
+	base := func(title string, jobs []Job, points []Point, more ...string) *Sweep {
+		return &Sweep{Title: title, About: append(about[:2:2], more...), Jobs: jobs, Points: points, Ways: flexrrWays,
+			Clocks: 40}
+	}
+	fig7 := base("FlexRR, figure 7: time of an iteration by how much slow workers are slowed", jobs,
+		slowed(slowWorker, seeds, delays...), "The paper: BSP grows linearly; SSP hides what its slack covers; "+
+			"FlexRR is nearly Ideal up to 400 %, where helpers do 19 to 22 % of the work.")
+	fig8 := base("FlexRR, figure 8: convergence by how much slow workers are slowed", jobs,
+		slowed(slowWorker, seeds, 0, 200, 400), "The paper: FlexRR needs 114 iterations where BSP needs 112 (MF), and "+
+			"42 to 44 where BSP needs 41 (LDA).")
+	fig8.Reach = true
+	fig9 := base("FlexRR, figure 9: machines that other work disrupts", jobs[:1], slowed(func(d int) string {
+		return "disrupted:" + strconv.Itoa(d) + ":3p"
+	}, seeds, 0, 100, 200, 400), "A fifth of the machines, drawn anew every three balanced passes. The paper: SSP and "+
+		"BSP RR each take away up to 49 and 42 % of BSP's time, FlexRR matches Ideal, up to 63 % less.")
+	fig10 := base("FlexRR, figure 10: times of iterations by a power law", jobs[:1], nil, "The smaller the exponent, "+
+		"the "+
+		"longer the delays. The paper at 11: SSP 39, BSP RR 40 and FlexRR 48 % less than BSP (MF).")
+	for _, alpha := range []string{"11", "7", "4"} {
+		fig10.Points = append(fig10.Points, Point{"α " + alpha, alone(flexrrWorkers, seeded("power-law:"+alpha+":",
+			seeds)...)})
+	}
+	fig12 := base("FlexRR, figure 12: half of the machines have three quarters of the work", jobs[:1], []Point{
+		{"even", alone(flexrrWorkers, "rate:"+strconv.Itoa(defaultRate))}, {"uneven", alone(flexrrWorkers, "uneven")}},
+		"As speeds: half of the slots have a third of the others'. The paper: SSP takes 54 % longer than without, "+
+			"FlexRR "+
+			"is close to Ideal.")
+	fig13 := base("FlexRR, figure 13: helpers that hold a part of their helpees' data", jobs[:1],
+		slowed(slowWorker, seeds, 100, 400), "The paper, without delays: with a quarter of the data close to all of "+
+			"it, "+
+			"and much better than SSP.")
+	fig13.Ways = []Way{flexrrWays[1]}
+	for _, tail := range []string{"0.1", "0.25", "0.5", "1"} {
+		fig13.Ways = append(fig13.Ways, stepwise("tail "+tail, "flexrr", "--slack", "1", "--reassign-tail", tail))
+	}
+	fig11 := base("FlexRR, figure 11: how much its parameters matter", jobs[:1], slowed(slowWorker, seeds, 100, 400),
+		"The paper: with three helpers or more nearly Ideal; follow-ups of any size but none, though large ones do "+
+			"worse "+
+			"where delays are long; 100 to 10,000 checks an iteration.")
+	fig11.Ways = sensitivity()
+	return map[string]*Sweep{"flexrr-fig7": fig7, "flexrr-fig8": fig8, "flexrr-fig9": fig9, "flexrr-fig10": fig10,
+		"flexrr-fig11": fig11, "flexrr-fig12": fig12, "flexrr-fig13": fig13}
+}
+
+// sensitivity returns ways of FlexRR by its parameters, each of which varies alone (table 1).
+func sensitivity() (ways []Way) {
+	add := func(flag string, values ...string) {
+		for _, v := range values {
+			ways = append(ways, stepwise(flag[2:]+" "+v, "flexrr", "--slack", "1", flag, v))
+		}
+	}
+	add("--helpers", "0", "1", "2", "3", "4", "8", "15")
+	add("--reassign-first", "0.0125", "0.025", "0.05", "0.15")
+	add("--reassign-trigger", "0.1", "0.2", "0.4")
+	add("--reassign-checks", "20", "100", "1000")
+	return ways
+}
+
+// chosenJobs returns jobs by their names.
+func chosenJobs(s Size, names ...string) (out []Job) {
+	for _, name := range names {
+		for _, j := range Jobs(s, 1) {
+			if j.Name == name {
+				out = append(out, j)
+			}
+		}
+	}
+	return out
+}
+
+// topics returns LDA on documents with planted topics, and factors matrix factorization: rates are of documents and
+// of ratings.
+func topics(s Size, k int) Job {
+	documents := strconv.Itoa(max(1000, s.Rows/10))
+	return Job{Name: "lda", Verb: "lda", Data: Data{"documents", []string{"--rows", documents, "--words", "2000", "--k",
+		strconv.Itoa(k)}, "lda-c"}, Flags: []string{"--topics", strconv.Itoa(k)}, Rate: 200, Endless: true}
+}
+
+func factors(s Size) Job {
+	return Job{Name: "mf", Verb: "mf", Data: Data{"als", []string{"--rows", strconv.Itoa(5 * s.Rows), "--users",
+		strconv.Itoa(1 + s.Rows/10), "--items", strconv.Itoa(1 + s.Rows/50)}, "parquet"},
+		Flags: []string{"--rank", "8", "--reg", "0.05"}, Rate: 100_000}
+}
+
+// stale returns a way of LazyTable's: {wpc, slack}.
+func stale(wpc, slack int) Way {
+	return syncs("{"+strconv.Itoa(wpc)+", "+strconv.Itoa(slack)+"}", "ssp", "--slack", strconv.Itoa(slack), "--wpc",
+		strconv.Itoa(wpc))
+}
+
+// lazytables returns the figures of LazyTable's section 5.
+func lazytables(s Size, seeds int) map[string]*Sweep {
+	lda, mf := topics(s, 20), factors(s)
+	about := []string{aboutSweep, "{wpc, slack}: iterations of a clock, and clocks that a worker may be ahead of the " +
+		"slowest; {1, 0} is BSP, {n, 0} the paper's A-BSP. A worker on each of eight slots, on links of a gigabit a " +
+		"second. The paper has 64 machines, the NYTimes documents and 100 topics."}
+	links := "+link:125MB/s+latency:1ms"
+	quiet := []Point{{"no stragglers", alone(lazyWorkers, "rate:"+strconv.Itoa(lda.Rate)+links)}}
+	jitter := []Point{{"a little jitter", alone(lazyWorkers, suffixed(seeded("slow-worker:50:", seeds), links)...)}}
+	fig3 := &Sweep{Title: "LazyTable, figure 3: staleness in topic modelling", Jobs: []Job{lda}, Reach: true,
+		Points: append(quiet, jitter...), Clocks: 120, About: append(about[:2:2], "The paper, to a log-likelihood of "+
+			"−9.5e8: {1, 0} 236.2 s, {2, 0} 206.6, {4, 0} 237.0, {1, 3} 222.7, {2, 1} 193.7.", aboutLoad),
+		Ways: []Way{stale(1, 0), stale(2, 0), stale(4, 0), stale(8, 0), stale(1, 1), stale(1, 3), stale(1, 7),
+			stale(2, 1), syncs("asp", "asp")}}
+	fig5 := &Sweep{Title: "LazyTable, figure 5: staleness in matrix factorization", Jobs: []Job{mf}, Reach: true,
+		Points: jitter, Clocks: 40, About: append(about[:2:2], "The paper: MF tolerates less staleness, and SSP with "+
+			"slack 1 is best.", aboutLoad),
+		Ways: []Way{syncs("{1, 0}", "ssp", "--slack", "0"), syncs("{1, 1}", "ssp", "--slack", "1"),
+			syncs("{1, 3}", "ssp", "--slack", "3"), syncs("asp", "asp")}}
+	straggling := []Way{stale(1, 0), stale(2, 0), stale(1, 1)}
+	fig6 := &Sweep{Title: "LazyTable, figure 6: threads that are delayed in turn", Jobs: []Job{lda}, Clocks: 42,
+		Ways: straggling, About: append(about[:2:2], "Machine m sleeps at iteration m, for a number of balanced "+
+			"passes. "+
+			"The "+
+			"paper: BSP's time of an iteration grows by the delay, A-BSP {2, 0}'s by half of it, SSP {1, 1}'s by an "+
+			"eighth or so (a machine's share) while the slack covers the delay, 1.4 iterations, and by half beyond.")}
+	for _, d := range []string{"0", "0.5", "1", "2", "4"} {
+		law := "delayed:" + d + "p"
+		if d == "0" {
+			law = "rate:" + strconv.Itoa(lda.Rate)
+		}
+		fig6.Points = append(fig6.Points, Point{d + " passes", alone(lazyWorkers, law+links)})
+	}
+	fig7 := &Sweep{Title: "LazyTable, figure 7: work in the background", Jobs: []Job{lda}, Clocks: 42, Ways: straggling,
+		About: append(about[:2:2], "In slots of time of a length each machine is at half its speed with a "+
+			"probability of "+
+			"10 %. The paper: ideally 5 % longer; SSP is close to that where slots are up to an iteration.")}
+	for _, d := range []string{"0.1", "0.5", "1", "2", "4"} {
+		fig7.Points = append(fig7.Points, Point{"slots of " + d + " passes", alone(lazyWorkers,
+			suffixed(seeded("disrupter:"+d+"p:", seeds), links)...)})
+	}
+	return map[string]*Sweep{"lazytable-fig3": fig3, "lazytable-fig5": fig5, "lazytable-fig6": fig6,
+		"lazytable-fig7": fig7}
+}
+
+const (
+	lazyWorkers = 8
+	aboutLoad   = "Reached is the first report whose objective (minus log-likelihood of a token's word, squared " +
+		"error) is " +
+		"no more than a thousandth above BSP's last, after a number of iterations at that way's seconds each; – is " +
+		"that " +
+		"it " +
+		"never was."
+)
+
+func suffixed(all []string, by string) (out []string) {
+	for _, s := range all {
+		out = append(out, s+by)
+	}
+	return out
+}
+
+// petuumScaling returns figure 5 of Petuum: LDA by more and more workers.
+func petuumScaling(s Size) map[string]*Sweep {
+	lda := topics(s, 50)
+	sweep := &Sweep{Title: "Petuum, figure 5: LDA by the number of workers", Jobs: []Job{lda}, Clocks: 22,
+		About: []string{aboutSweep, "Links of a gigabit a second. Times Ideal is what is lost to messages and " +
+			"waiting, so " +
+			"that the speedup by n workers is n over it. The paper has 2,000 topics and 8 to 32 cores, and a curve " +
+			"near linear."},
+		Ways: []Way{syncs("cap(1)", "cap", "--slack", "1"), syncs("vap", "vap", "--value-bound", "64"),
+			syncs("bsp", "bsp")}}
+	for _, n := range []int{1, 2, 4, 8, 16, 32} {
+		sweep.Points = append(sweep.Points, Point{strconv.Itoa(n) + " workers", alone(n,
+			"rate:"+strconv.Itoa(lda.Rate)+"+link:125MB/s+latency:1ms")})
+	}
+	return map[string]*Sweep{"petuum-scaling": sweep}
+}
