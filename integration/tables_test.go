@@ -150,6 +150,7 @@ func TestBundledJobsOnTablesRunOnClusters(t *testing.T) {
 		{"mf", "--data", ratingsOf(t, dir), "--rank", "4", "--max-iterations", "10"},
 		{"logistic", "--data", points, "--sync", "ssp", "--slack", "0"},
 		{"softmax", "--data", points, "--sync", "ssp", "--slack", "0", "--max-iterations", "20"},
+		{"mlp", "--data", points, "--sync", "ssp", "--slack", "0", "--max-iterations", "5", "--layers", "4"},
 		{"kmeans", "--data", points, "--sync", "ssp", "--slack", "0", "--k", "5", "--label", "0"},
 	} {
 		ours, theirs := filepath.Join(dir, job[0]+"-ours"), filepath.Join(dir, job[0]+"-theirs")
@@ -226,6 +227,8 @@ func TestRunsOfWorkersAreMadeAgain(t *testing.T) {
 		"exact": {"svm", "--data", points, "--sync", "ssp", "--slack", "0", "--max-iterations", "12"},
 		"asp":   append(logistic, virtual...),
 		"kmeans": append([]string{"kmeans", "--data", points, "--label", "0", "--k", "4", "--sync", "cap"},
+			virtual...),
+		"mlp": append([]string{"mlp", "--data", points, "--layers", "4", "--sync", "asp", "--max-iterations", "5"},
 			virtual...),
 		"mf":       append([]string{"mf", "--data", ratingsOf(t, dir), "--rank", "3", "--sync", "ssp"}, virtual...),
 		"pagerank": {"pagerank", "--data", pairsOf(t, dir), "--tol", "1e-3"},

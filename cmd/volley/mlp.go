@@ -32,6 +32,9 @@ adam about 200, which go on where the last ones ended, or of each split the shar
 --batch-fraction, or what --sync did not cut.`, "train.libsvm", "--layers 64,32", "five checks in a row", 1e-7}
 }
 
+// onTables reports whether workers on tables can train the job.
+func (f *mlpFlags) onTables() bool { return true }
+
 func (f *mlpFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.layers, "layers", "100", "units of each hidden layer, as 128,64; empty: none")
 	fs.StringVar(&f.activation, "activation", string(mllib.ReLU), "of the hidden layers: relu, sigmoid or tanh")
@@ -57,7 +60,7 @@ func (f *mlpFlags) configure(c *cobra.Command, t *trainFlags) (err error) {
 		Seed:    t.seed,
 		Float32: t.storage == "float32", Regression: f.regression, Reg: f.reg, StepSize: f.stepSize,
 		Momentum:      f.momentum,
-		MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime, Target: t.targetValue()}
+		MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime, Target: t.targetValue(), Bounded: t.bounded}
 	for _, text := range strings.FieldsFunc(f.layers, func(r rune) bool { return r == ',' }) {
 		n, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil {
@@ -74,9 +77,10 @@ func (f *mlpFlags) configure(c *cobra.Command, t *trainFlags) (err error) {
 	if cfg.Solver, err = mllib.ParseSolver(f.solver); err != nil {
 		return usage(c, "solver", "%v", err)
 	}
-	cfg.Batches = cfg.Solver == mllib.Adam && !t.engine.MayCut() && !c.Flags().Changed("batch-fraction") &&
-		c.Flag("cursor").Value.String() != "off" // which would see the same rows in every step
-	cfg.Passes = cfg.Batches && !c.Flags().Changed("max-iterations")
+	same := c.Flag("cursor").Value.String() == "off" // rows in every step
+	cfg.Batches = cfg.Solver == mllib.Adam && cfg.Bounded == nil && !t.engine.MayCut() && !same &&
+		!c.Flags().Changed("batch-fraction")
+	cfg.Passes = (cfg.Batches || cfg.Bounded != nil) && !c.Flags().Changed("max-iterations")
 	if f.initial != "" {
 		if cfg.Init, err = mllib.BeginWithNetwork(f.initial); err != nil {
 			return usage(c, "init", "%v", err)
@@ -115,6 +119,17 @@ func (f *mlpFlags) train(ctx context.Context, cfg volley.Config, then whenTraine
 }
 
 func (f *mlpFlags) replay(ctx context.Context, r *replayed) error {
+	cfg, err := argsOf[mllib.MLPConfig](r.log.Path, r.log.Header.Args)
+	if err != nil {
+		return err
+	}
+	if cfg.Bounded != nil {
+		workers := func(c *mllib.MLPConfig) workersOf { return ofBounded(c.Bounded) }
+		return runAgain(ctx, r, workers, mllib.BuildMLP,
+			func(ctx context.Context, s *rdd.Session, c mllib.MLPConfig, p mllib.MLPPlan) (string, error) {
+				return stoppedBy(mllib.TrainMLP(ctx, s, c, p))
+			})
+	}
 	return replayJob(ctx, r, mllib.BuildMLP,
 		func(s *rdd.Session, cfg mllib.MLPConfig, p mllib.MLPPlan) (*mllib.Networked, error) {
 			return mllib.TrainMLP(ctx, s, cfg, p)

@@ -84,7 +84,7 @@ func NewModels(s Size, seeds int) *Models {
 			plain.Name, plain.Verb, plain.Flags = "linear", "linear", nil
 			m.Jobs = append(m.Jobs, plain)
 		}
-		if j.Convex || j.Verb == "kmeans" {
+		if j.Name != "sparse logistic" && j.Name != "als" {
 			m.Jobs = append(m.Jobs, j)
 		}
 	}

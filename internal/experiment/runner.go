@@ -205,7 +205,10 @@ func (r *Runner) logged(ctx context.Context, run Run) (path string, err error) {
 	}
 	sum := sha256.Sum256([]byte(r.version + run.String()))
 	path = filepath.Join(dir, hex.EncodeToString(sum[:8])+".log")
-	if _, err := os.Stat(path); err == nil && r.known[run.String()] != nil {
+	r.mu.Lock()
+	known := r.known[run.String()] != nil
+	r.mu.Unlock()
+	if _, err := os.Stat(path); err == nil && known {
 		return path, nil
 	}
 	// Another lab may have the same directory.
@@ -225,6 +228,21 @@ func (r *Runner) logged(ctx context.Context, run Run) (path string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return path, r.keep(res)
+}
+
+// allLogged makes those runs that were not, with event logs; one that fails has none.
+func (r *Runner) allLogged(ctx context.Context, runs []Run) error {
+	g, inner := errgroup.WithContext(ctx)
+	g.SetLimit(max(1, r.Parallel))
+	for _, run := range runs {
+		g.Go(func() error {
+			if _, err := r.logged(inner, run); ctx.Err() != nil {
+				return err
+			}
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
 // Result returns what a run came to; nil where it was not made.

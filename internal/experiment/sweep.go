@@ -56,7 +56,7 @@ const untimed = 10
 
 // Run makes the runs.
 func (s *Sweep) Run(ctx context.Context, r *Runner) ([]SweepRow, error) {
-	var runs []Run
+	var runs, long []Run
 	for i := range s.Jobs {
 		if _, err := r.Data(ctx, &s.Jobs[i]); err != nil {
 			return nil, err
@@ -64,10 +64,16 @@ func (s *Sweep) Run(ctx context.Context, r *Runner) ([]SweepRow, error) {
 	}
 	s.each(func(j *Job, p *Point, w *Way) {
 		for _, law := range p.Law.Paces {
-			runs = append(runs, s.run(r, j, p, w, law, untimed), s.run(r, j, p, w, law, s.Clocks))
+			runs = append(runs, s.run(r, j, p, w, law, untimed))
+			long = append(long, s.run(r, j, p, w, law, s.Clocks))
 		}
 	})
-	if err := r.Do(ctx, runs); err != nil {
+	if s.Reach {
+		if err := r.allLogged(ctx, long); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.Do(ctx, append(runs, long...)); err != nil {
 		return nil, err
 	}
 	var rows []SweepRow

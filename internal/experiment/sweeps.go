@@ -162,7 +162,7 @@ func lazytables(s Size, seeds int) map[string]*Sweep {
 	quiet := []Point{{"no stragglers", alone(lazyWorkers, "rate:"+strconv.Itoa(lda.Rate)+links)}}
 	jitter := []Point{{"a little jitter", alone(lazyWorkers, suffixed(seeded("slow-worker:50:", seeds), links)...)}}
 	fig3 := &Sweep{Title: "LazyTable, figure 3: staleness in topic modelling", Jobs: []Job{lda}, Reach: true,
-		Points: append(quiet, jitter...), Clocks: 120, About: append(about[:2:2], "The paper, to a log-likelihood of "+
+		Points: append(quiet, jitter...), Clocks: 80, About: append(about[:2:2], "The paper, to a log-likelihood of "+
 			"−9.5e8: {1, 0} 236.2 s, {2, 0} 206.6, {4, 0} 237.0, {1, 3} 222.7, {2, 1} 193.7.", aboutLoad),
 		Ways: []Way{stale(1, 0), stale(2, 0), stale(4, 0), stale(8, 0), stale(1, 1), stale(1, 3), stale(1, 7),
 			stale(2, 1), syncs("asp", "asp")}}

@@ -151,7 +151,8 @@ func heldAgainstRows(t *testing.T, ctx context.Context, s *rdd.Session, c Config
 		return err
 	}
 	r := c.boundedRun(&k.Training, k, p.bounded, k.meta, k.prob, &k.st.Point, &k.stop, k.moments)
-	if err := r.begins(ctx); err != nil {
+	r.Moves.Resize(len(r.Y))
+	if _, err := r.Begin(ctx, r.Step, 1); err != nil {
 		return err
 	}
 	for tick, err := range p.bounded.workers.Clocks(ctx, s, r.param, 9, 1) {

@@ -9,6 +9,7 @@ import (
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/fold"
 	"github.com/volley-engine/volley/mllib/internal/num"
+	"github.com/volley-engine/volley/mllib/internal/parameters"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
@@ -57,7 +58,8 @@ type Config struct {
 	Tol           float64
 	Target        *float64 `json:",omitempty"`
 	MaxTime       time.Duration
-	Init          *Beginning `json:",omitempty"` // model to begin with
+	Init          *Beginning          `json:",omitempty"` // model to begin with
+	Bounded       *parameters.Bounded `json:",omitempty"` // workers on tables train; nil: steps do
 }
 
 // Check refuses configurations that no data could make right.
@@ -348,6 +350,7 @@ type Plan struct {
 	Sample   rdd.Action[[]rdd.Point]
 	Held     rdd.Packed[rdd.Point] // rows held out to stop by, if any
 	HeldLoss rdd.Step[network, fold.ClassSums]
+	bounded  *boundedPlan // workers on tables; nil where steps train
 }
 
 // Build declares the plan.
@@ -359,6 +362,9 @@ func Build(g *rdd.Graph, c Config) Plan {
 	p := Plan{Rows: rows, Gradient: rdd.Aggregate(rows, f.aggregator(true), rdd.Aggressive(0)),
 		Loss:   rdd.Aggregate(rows, f.aggregator(false)),
 		Spread: rdd.Aggregate(rows, spreadAggregator()), Sample: rdd.Prefix(rows, 1)}
+	if c.Bounded != nil {
+		p.bounded = declareBounded(g, rows, f, &c)
+	}
 	if held, any := pack.HeldOut(g); any {
 		p.Held, p.HeldLoss = held, rdd.Aggregate(held, f.aggregator(false))
 	}

@@ -48,6 +48,12 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p Plan) (*Networked, e
 	if err := t.prepare(ctx); err != nil {
 		return nil, err
 	}
+	if c.Bounded != nil {
+		if err := t.trainBounded(ctx); err != nil {
+			return nil, err
+		}
+		return t.finish(context.WithoutCancel(ctx))
+	}
 	if err := train.Loop(ctx, &t.Training, &t.st, t.cfg.MaxIterations, train.Rules{Tol: c.Tol,
 		Target: c.Target, MaxTime: c.MaxTime}, t.iterate); err != nil {
 		return nil, err
@@ -107,7 +113,11 @@ func (t *trainer) prepare(ctx context.Context) error {
 	}
 	t.Begins(t.meta, t.cfg.Solver)
 	t.ChosenLabel(t.cfg.Input, t.meta)
-	t.chooseBatches()
+	if t.cfg.Bounded != nil {
+		t.chooseClocks()
+	} else {
+		t.chooseBatches()
+	}
 	t.stop = train.Stopper{Rule: train.ByObjective, Tol: t.cfg.Tol, Target: t.cfg.Target, Deadline: t.cfg.MaxTime,
 		State: &t.st.Rules}
 	return nil
@@ -124,6 +134,16 @@ const (
 	batchedStep = 0.001
 	wholeStep   = 0.003
 )
+
+// chooseClocks chooses how many clocks workers have.
+func (t *trainer) chooseClocks() {
+	if t.cfg.Passes {
+		t.cfg.MaxIterations = int(math.Ceil(mostPasses / t.cfg.Bounded.Passes))
+		t.Summary.Chosen = append(t.Summary.Chosen,
+			fmt.Sprintf("at most %d clocks: %d passes over the rows; --max-iterations sets another number",
+				t.cfg.MaxIterations, mostPasses))
+	}
+}
 
 // chooseBatches chooses how many rows a step folds, and how many steps there are.
 func (t *trainer) chooseBatches() {
@@ -152,7 +172,7 @@ func (t *trainer) stepSize() float64 {
 		return t.cfg.StepSize
 	case t.cfg.Solver == solver.Constant:
 		return 0.1
-	case t.cfg.Batches:
+	case t.cfg.Batches || t.cfg.Bounded != nil:
 		return batchedStep
 	}
 	return wholeStep
@@ -205,14 +225,20 @@ func (t *trainer) iterate(ctx context.Context, it *rdd.Iteration) error {
 	return nil
 }
 
+// descent turns a sum of rows' gradients into the gradient of mean loss and penalty.
+func (n *network) descent(sum []float64, reg, weight float64) {
+	kernel.Scale(1/weight, sum)
+	for l := 1; l < len(n.Sizes); l++ {
+		w, _ := n.layer(n.V, l)
+		g, _ := n.layer(sum, l)
+		kernel.Axpy(reg, w, g)
+	}
+}
+
 // move takes one step along the mean gradient.
 func (t *trainer) move(sum []float64, weight float64) {
-	kernel.Scale(1/weight, sum)
-	for l := 1; l < len(t.net.Sizes); l++ {
-		w, _ := t.net.layer(t.st.Y, l)
-		g, _ := t.net.layer(sum, l)
-		kernel.Axpy(t.cfg.Reg, w, g)
-	}
+	whole := t.param()
+	whole.descent(sum, t.cfg.Reg, weight)
 	t.st.Solver.Step(&t.st.Point, &solver.Seen{G: sum})
 }
 
