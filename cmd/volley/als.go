@@ -25,6 +25,7 @@ type alsFlags struct {
 	rank                  int
 	reg, alpha            float64
 	implicit, nonNegative bool
+	biases                bool
 	maxAge                int
 	config                mllib.ALSConfig
 }
@@ -50,6 +51,8 @@ func (f *alsFlags) register(fs *pflag.FlagSet) {
 			"confidence 1")
 	fs.Float64Var(&f.alpha, "alpha", 1, "how much confidence a unit of an implicit rating adds")
 	fs.IntVar(&f.maxAge, "max-age", 10, "sweeps after which one is not cut, so that no vector is older")
+	fs.BoolVar(&f.biases, "biases", false,
+		"a rating is the mean of all, a number of its user's and one of its item's, and the product of vectors")
 	fs.BoolVar(&f.nonNegative, "non-negative", false, "vectors without negative numbers")
 	fs.StringVar(&f.initial, "init", "",
 		"directory of a model whose items' vectors to begin with; items that it does not know are drawn")
@@ -81,7 +84,7 @@ func (f *alsFlags) configure(c *cobra.Command, t *trainFlags) error {
 	}
 	f.config = mllib.ALSConfig{Data: absolute(t.data), Input: t.input(), User: f.user, Item: f.item, Rating: f.rating,
 		Splits: t.splits, Seed: t.seed,
-		Rank: f.rank, Reg: f.reg, Implicit: f.implicit, Alpha: f.alpha, NonNegative: f.nonNegative,
+		Rank: f.rank, Reg: f.reg, Implicit: f.implicit, Alpha: f.alpha, NonNegative: f.nonNegative, Biases: f.biases,
 		Cut:    t.engine.MayCut(),
 		MaxAge: f.maxAge, MaxIterations: t.maxIterations, Tol: t.tol, MaxTime: t.maxTime, Target: t.targetValue(),
 		Init: first}

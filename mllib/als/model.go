@@ -26,7 +26,8 @@ type Model struct {
 	Users    int    `json:"users"`
 	Items    int    `json:"items"`
 	Implicit bool   `json:"implicit"`
-	User     string `json:"user,omitempty"` // columns of ratings
+	Biases   bool   `json:"biases,omitempty"` // the last two numbers are the mean, and a user's and an item's own
+	User     string `json:"user,omitempty"`   // columns of ratings
 	Item     string `json:"item,omitempty"`
 	Rating   string `json:"rating,omitempty"`
 

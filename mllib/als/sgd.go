@@ -43,7 +43,6 @@ func (c *SGDConfig) CheckSGD() error {
 // table's rows: a vector, and the item's own number.
 type SGDPlan struct {
 	Plan
-	sums  rdd.Scan[int, ratingSums]
 	items *tables.Table[float64]
 	// passes has the sum of squared errors of each pass, before the steps that they lead to.
 	passes *tables.Table[float64]
@@ -52,6 +51,28 @@ type SGDPlan struct {
 
 // ratingSums are of a split's ratings.
 type ratingSums struct{ N, Sum float64 }
+
+func addSums(r ratingSums, _ int, b *rdd.Batch) ratingSums {
+	for _, row := range b.Rows {
+		for _, x := range values(b, row) {
+			r.N, r.Sum = r.N+1, r.Sum+x
+		}
+	}
+	return r
+}
+
+// meanOf returns how many ratings there are, and their mean.
+func (p *Plan) meanOf(ctx context.Context, s *rdd.Session) (n, mean float64, err error) {
+	sums, err := p.sums.Run(ctx, s, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	sum := 0.0
+	for _, x := range sums {
+		n, sum = n+x.N, sum+x.Sum
+	}
+	return n, sum / max(1, n), nil
+}
 
 // descent is the parameter of a run.
 type descent struct {
@@ -72,14 +93,7 @@ type ownUsers struct {
 func BuildSGD(g *rdd.Graph, c SGDConfig) *SGDPlan {
 	p := &SGDPlan{Plan: Build(g, c.Config)}
 	p.Numbers = rdd.ScanBatches(p.Items, addNumbers)
-	p.sums = rdd.ScanBatches(p.Users, func(r ratingSums, _ int, b *rdd.Batch) ratingSums {
-		for _, row := range b.Rows {
-			for _, x := range values(b, row) {
-				r.N, r.Sum = r.N+1, r.Sum+x
-			}
-		}
-		return r
-	})
+	p.sums = rdd.ScanBatches(p.Users, addSums)
 	p.items = tables.New[float64](g, "items", tables.Dense(0, c.Rank+1), c.Model)
 	p.passes = tables.New[float64](g, "passes", tables.Dense(c.MaxIterations, 1), c.Model)
 	p.work = tables.Worker(p.Users, p.clock, p.items, p.passes)
@@ -234,7 +248,7 @@ func (p *SGDPlan) prepare(ctx context.Context, s *rdd.Session, c *SGDConfig) (d 
 	if err := c.CheckSGD(); err != nil {
 		return d, nil, err
 	}
-	sums, err := p.sums.Run(ctx, s, 0)
+	n, mean, err := p.meanOf(ctx, s)
 	if err != nil {
 		return d, nil, err
 	}
@@ -244,11 +258,7 @@ func (p *SGDPlan) prepare(ctx context.Context, s *rdd.Session, c *SGDConfig) (d 
 	}
 	numbers = slices.Concat(splits...)
 	slices.Sort(numbers)
-	var n, sum float64
-	for _, x := range sums {
-		n, sum = n+x.N, sum+x.Sum
-	}
-	d = descent{Rank: c.Rank, Mean: sum / n, Rate: c.Rate, Decay: c.Decay, Reg: c.Reg, Seed: c.Seed,
+	d = descent{Rank: c.Rank, Mean: mean, Rate: c.Rate, Decay: c.Decay, Reg: c.Reg, Seed: c.Seed,
 		Items: len(numbers), Ratings: int(n)}
 	return d, numbers, nil
 }
@@ -256,7 +266,7 @@ func (p *SGDPlan) prepare(ctx context.Context, s *rdd.Session, c *SGDConfig) (d 
 // finish makes the model of the last tick.
 func (p *SGDPlan) finish(ctx context.Context, s *rdd.Session, c *SGDConfig, out *Factored, tick *tables.Tick,
 	d descent, numbers []float64) error {
-	m := &Model{Rank: c.Rank + 2, User: c.User, Item: c.Item, Rating: c.Rating}
+	m := &Model{Rank: c.Rank + 2, Biases: true, User: c.User, Item: c.Item, Rating: c.Rating}
 	type user struct {
 		id float64
 		at []float64

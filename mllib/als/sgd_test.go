@@ -110,7 +110,7 @@ func TestMistakesOfDescentAreNamed(t *testing.T) {
 		"--decay: 1.5 does not":    func(c *SGDConfig) { c.Decay = 1.5 },
 		"0 passes":                 func(c *SGDConfig) { c.MaxIterations = 0 },
 		"--rank: 0 does not":       func(c *SGDConfig) { c.Rank = 0 },
-		"--rank: 1999 does not":    func(c *SGDConfig) { c.Rank = maxRank - 1 },
+		"--rank: 2001 does not":    func(c *SGDConfig) { c.Rank = maxRank - 1 },
 		"lower --rate":             func(c *SGDConfig) { c.Rate = 9 },
 		"neither penalty nor":      func(c *SGDConfig) { c.Reg = -1 },
 		"the slack of a table: -2": func(c *SGDConfig) { c.Model = tables.SSP(-2) },

@@ -17,28 +17,32 @@ type factors struct {
 	At    []float64 // row-major; where rows are solved, kernel.GramSlack numbers follow
 	Gram  []float64 // Rank × Rank; nil where ratings are explicit
 	Count int       // of At's rows
+	Own   []float64 // with biases what a rating is less than, of each row: At's last numbers are 1
 }
 
 // MarshalBinary lays the factors out as floats.
 func (f factors) MarshalBinary() ([]byte, error) {
-	out := make([]byte, 0, 8*(len(f.At)+len(f.Gram)+kernel.GramSlack+2))
-	return num.PutFloats(out, []float64{float64(f.Rank), float64(f.Count)}, f.At, make([]float64, kernel.GramSlack),
-		f.Gram), nil
+	out := make([]byte, 0, 8*(len(f.At)+len(f.Own)+len(f.Gram)+kernel.GramSlack+3))
+	return num.PutFloats(out, []float64{float64(f.Rank), float64(f.Count), float64(len(f.Own))}, f.At,
+		make([]float64, kernel.GramSlack), f.Own, f.Gram), nil
 }
 
 // UnmarshalBinary reads what MarshalBinary wrote.
 func (f *factors) UnmarshalBinary(raw []byte) error {
-	v, err := num.ViewFloats(raw, 2+kernel.GramSlack)
+	v, err := num.ViewFloats(raw, 3+kernel.GramSlack)
 	if err != nil {
 		return err
 	}
 	f.Rank, f.Count = int(v[0]), int(v[1])
-	n := f.Rank * f.Count
-	if v = v[2:]; n < 0 || n+kernel.GramSlack > len(v) {
+	n, own := f.Rank*f.Count, int(v[2])
+	if v = v[3:]; n < 0 || own < 0 || n+kernel.GramSlack+own > len(v) {
 		return num.ErrCutShort
 	}
-	f.At = v[:n+kernel.GramSlack]
-	if v = v[n+kernel.GramSlack:]; len(v) == f.Rank*f.Rank && len(v) > 0 {
+	f.At, v = v[:n+kernel.GramSlack], v[n+kernel.GramSlack:]
+	if f.Own = nil; own > 0 {
+		f.Own = v[:own]
+	}
+	if v = v[own:]; len(v) == f.Rank*f.Rank && len(v) > 0 {
 		f.Gram = v
 	}
 	return nil
@@ -125,6 +129,7 @@ type rowSolver struct {
 type solveWork struct {
 	systems *kernel.Systems
 	trust   [][]float64 // of each system; nil where ratings are explicit
+	left    []float64   // of ratings, less what their other sides make of them
 	x, dots []float64
 }
 
@@ -157,7 +162,7 @@ func (s *rowSolver) addRows(out solved, p factors, b *rdd.Batch) solved {
 			w.systems.Solution(i, w.x)
 			indices, ratings := ratingsOf(b, r)
 			if s.measure {
-				out.Error += w.squaredError(&p, indices, ratings, w.trust[i])
+				out.Error += w.squaredError(&p, indices, w.less(&p, indices, ratings), w.trust[i])
 			}
 			out.Ratings += float64(len(ratings))
 			out.add(b.Labels[r], w.x)
@@ -178,7 +183,7 @@ func (s *rowSolver) solve(w *solveWork, p *factors, b *rdd.Batch, rows []int32) 
 	w.systems.Begin()
 	for i, r := range rows {
 		indices, ratings := ratingsOf(b, r)
-		wanted := ratings
+		wanted := w.less(p, indices, ratings)
 		if s.config.Implicit {
 			w.trust[i], wanted = confidence(w.trust[i], ratings, s.config.Alpha)
 		}
@@ -189,6 +194,18 @@ func (s *rowSolver) solve(w *solveWork, p *factors, b *rdd.Batch, rows []int32) 
 	} else {
 		w.systems.Solve()
 	}
+}
+
+// less returns ratings without what is their other sides' own, until it is called again.
+func (w *solveWork) less(p *factors, indices []int32, ratings []float64) []float64 {
+	if p.Own == nil {
+		return ratings
+	}
+	w.left = append(w.left[:0], ratings...)
+	for i, at := range indices {
+		w.left[i] -= p.Own[at]
+	}
+	return w.left
 }
 
 // confidence returns Alpha·|r| for each rating, in the space of an earlier one, and

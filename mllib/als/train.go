@@ -144,6 +144,7 @@ type trainer struct {
 	plan Plan
 	st   state
 	out  Factored
+	mean float64 // of the ratings, with biases
 }
 
 // Train sweeps over users and items by turns and returns the model.
@@ -165,8 +166,8 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p Plan) (*Factored, er
 }
 
 // prepare loads the ratings and draws the items' first vectors: of length 1, in
-// directions that are as likely as any others of positive numbers, so that their
-// products are of ratings' sign from the first.
+// directions that are as likely as any others; without biases of positive numbers, so
+// that their products are of ratings' sign from the first.
 func (t *trainer) prepare(ctx context.Context) error {
 	users, err := t.plan.Users.Meta(ctx, t.Session)
 	if err != nil {
@@ -177,10 +178,15 @@ func (t *trainer) prepare(ctx context.Context) error {
 		return err
 	}
 	t.out.Rows, t.out.Features, t.out.Solver = users.Rows, int(items.Rows), "als"
-	rng, f := rand.New(rand.NewPCG(t.cfg.Seed, 0)), t.cfg.Rank
+	if t.cfg.Biases {
+		if _, t.mean, err = t.plan.meanOf(ctx, t.Session); err != nil {
+			return err
+		}
+	}
+	rng, f := rand.New(rand.NewPCG(t.cfg.Seed, 0)), t.cfg.width()
 	t.st.Items.At = make([]float64, int(items.Rows)*f)
 	for i := 0; i < len(t.st.Items.At); i += f {
-		row := t.st.Items.At[i : i+f]
+		row := t.st.Items.At[i : i+t.cfg.Rank]
 		for j := range row {
 			for row[j] == 0 { // the polar method without a logarithm: a sum of twelve
 				for range 12 {
@@ -188,7 +194,9 @@ func (t *trainer) prepare(ctx context.Context) error {
 				}
 				row[j] -= 6
 			}
-			row[j] = math.Abs(row[j])
+			if !t.cfg.Biases {
+				row[j] = math.Abs(row[j])
+			}
 		}
 		num.Normalize(row)
 	}
@@ -204,7 +212,7 @@ func (t *trainer) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	numbers, f, known := slices.Concat(splits...), t.cfg.Rank, 0
+	numbers, f, known := slices.Concat(splits...), t.cfg.width(), 0
 	items := t.plan.columns(&t.cfg)[1]
 	slices.Sort(numbers)
 	for i, id := range numbers {
@@ -245,7 +253,7 @@ func (t *trainer) half(ctx context.Context, it *rdd.Iteration) error {
 	if len(mine.IDs) == 0 {
 		mine.At = nil // what was drawn
 	}
-	if err := mine.take(rows, t.cfg.Rank); err != nil {
+	if err := mine.take(rows, t.cfg.width()); err != nil {
 		return err
 	}
 	t.st.last = mine
@@ -285,7 +293,13 @@ func (t *trainer) judge(it *rdd.Iteration, o train.Observation) {
 
 // param returns the vectors of a side, as the other is solved from them.
 func (t *trainer) param(s *side) factors {
-	f := factors{Rank: t.cfg.Rank, At: s.At, Count: len(s.At) / t.cfg.Rank}
+	f := factors{Rank: t.cfg.width(), At: s.At, Count: len(s.At) / t.cfg.width()}
+	if t.cfg.Biases {
+		f.At = slices.Clone(s.At)
+		for last := t.cfg.Rank; last < len(f.At); last += f.Rank {
+			f.Own, f.At[last] = append(f.Own, t.mean+f.At[last]), 1
+		}
+	}
 	if t.cfg.Implicit {
 		f.Gram = make([]float64, f.Rank*f.Rank)
 		x := kernel.RowMajor(s.At, f.Count, f.Rank)
@@ -301,9 +315,7 @@ func (t *trainer) finish(ctx context.Context) (*Factored, error) {
 	if len(t.st.Items.IDs) == 0 {
 		t.st.Items.At = nil // drawn for items that no pass has named yet
 	}
-	t.out.Model = &Model{Rank: t.cfg.Rank, Implicit: t.cfg.Implicit,
-		User: t.cfg.User, Item: t.cfg.Item, Rating: t.cfg.Rating,
-		users: t.st.Users, items: t.st.Items, Users: len(t.st.Users.IDs), Items: len(t.st.Items.IDs)}
+	t.out.Model = t.model()
 	if why == "interrupted" {
 		t.name()
 		return &t.out, nil
@@ -316,6 +328,25 @@ func (t *trainer) finish(ctx context.Context) (*Factored, error) {
 	t.out.Model.seen, t.out.Model.Seen = seen, int64(len(seen.Items))
 	t.name()
 	return &t.out, err
+}
+
+// model returns the model of the vectors in hand. With biases these have two numbers more, whose products are the mean
+// and the user's and the item's own.
+func (t *trainer) model() *Model {
+	m := &Model{Rank: t.cfg.Rank, Implicit: t.cfg.Implicit, Biases: t.cfg.Biases,
+		User: t.cfg.User, Item: t.cfg.Item, Rating: t.cfg.Rating,
+		users: t.st.Users, items: t.st.Items, Users: len(t.st.Users.IDs), Items: len(t.st.Items.IDs)}
+	if !t.cfg.Biases {
+		return m
+	}
+	m.Rank, m.users.At, m.items.At = t.cfg.Rank+2, nil, nil
+	for x := range slices.Chunk(t.st.Users.At, t.cfg.width()) {
+		m.users.At = append(append(m.users.At, x[:t.cfg.Rank]...), x[t.cfg.Rank]+t.mean, 1)
+	}
+	for x := range slices.Chunk(t.st.Items.At, t.cfg.width()) {
+		m.items.At = append(append(m.items.At, x[:t.cfg.Rank]...), 1, x[t.cfg.Rank])
+	}
+	return m
 }
 
 // name gives the model's users and items their names, where they have some.
