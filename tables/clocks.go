@@ -23,11 +23,11 @@ type Tick struct {
 	Took time.Duration
 	// Restarts is how often the workers have begun again from an earlier tick, as an executor was lost.
 	Restarts int
-	// Helped is the share of what workers share of their clocks (Clock.Share) that others have done for them so far.
-	Helped float64
-	run    *run
-	of     *moment
-	turn   *rdd.Iteration
+	// Shared is how many items workers have shared (Clock.Share) so far, and Helped how many of these others have done.
+	Shared, Helped int
+	run            *run
+	of             *moment
+	turn           *rdd.Iteration
 }
 
 // Report notes a value, for the event log and the terminal.
@@ -46,6 +46,9 @@ func (t *Tick) Stop() {
 
 // Workers returns how many workers there are.
 func (t *Tick) Workers() int { return len(t.run.workers) }
+
+// HelpedShare returns the share of workers' items that others have done.
+func (t *Tick) HelpedShare() float64 { return float64(t.Helped) / float64(max(1, t.Shared)) }
 
 // WaitedShare returns the share of their time that slots have waited.
 func (t *Tick) WaitedShare() float64 {
@@ -103,7 +106,7 @@ func (w Work[P, D, S]) Clocks(ctx context.Context, s *rdd.Session, param P, cloc
 			c.at = progress{Clock: m.clock, States: m.states, tables: c.run.tables, of: m, kept: c.at.kept}
 			t := &Tick{Clock: m.clock, Restarts: c.restarts, run: c.run, of: m, turn: turn}
 			spent := c.spent()
-			t.Busy, t.Waited, t.Helped = spent.busy, spent.waited, spent.helpedShare()
+			t.Busy, t.Waited, t.Shared, t.Helped = spent.busy, spent.waited, spent.items, spent.helped
 			t.Took = c.took()
 			s.Worked(t.Took - took)
 			took = t.Took
@@ -364,5 +367,3 @@ type spending struct {
 func (s spending) and(o spending) spending {
 	return spending{s.busy + o.busy, s.waited + o.waited, s.items + o.items, s.helped + o.helped}
 }
-
-func (s spending) helpedShare() float64 { return float64(s.helped) / float64(max(1, s.items)) }

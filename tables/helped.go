@@ -105,9 +105,13 @@ func (h *helping[P, D, S]) hands(clock func(w *worker) *Clock[P, D, S]) *hands {
 }
 
 // Share calls do for items of the clock, some at a time, from one up to another, in their order: for all of them, but
-// for those that other workers do (HelpedWorker). It returns when all are done.
+// for those that other workers do (HelpedWorker). It returns when all are done. What is handed over is whole items: a
+// clock should have a hundred, or more. Helped workers share once in a clock.
 func (c *Clock[P, D, S]) Share(items int, do func(from, to int)) {
-	if c.w.sharing == nil {
+	switch {
+	case items <= 0 && c.w.sharing == nil:
+		return
+	case c.w.sharing == nil:
 		do(0, items)
 		return
 	}

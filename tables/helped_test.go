@@ -3,6 +3,7 @@ package tables_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,8 @@ func (p helpedPlan) do(c *tables.Clock[string, int64, helpedState], part tables.
 		p.done.In(c)
 	case "panic":
 		panic("it is a bad helper")
+	case "goexit":
+		runtime.Goexit()
 	}
 	for i := range given.Done {
 		c.Worked(itemRows)
@@ -134,12 +137,13 @@ func TestHelpersTakeWorkFromTheSlow(t *testing.T) {
 			t.Errorf("slack %d: %s, and again %s", slack, first, again)
 		}
 		alone := 30 * helpedItems * time.Second / 3300
-		if r := last.Took.Seconds() / alone.Seconds(); r > 0.65 || last.Helped < 0.04 {
-			t.Errorf("slack %d: %.2f of the time that the slow one needs alone, helped %.3f", slack, r, last.Helped)
+		if r := last.Took.Seconds() / alone.Seconds(); r > 0.65 || last.HelpedShare() < 0.04 {
+			t.Errorf("slack %d: %.2f of the time that the slow one needs alone, helped %.3f", slack, r,
+				last.HelpedShare())
 		}
 	}
-	if _, last := took(1, append(flags[:len(flags)-1], "static:1,1,1,1,1,1,1")...); last.Helped > 0.02 {
-		t.Errorf("even workers help each other with %.3f of their items", last.Helped)
+	if _, last := took(1, append(flags[:len(flags)-1], "static:1,1,1,1,1,1,1")...); last.HelpedShare() > 0.02 {
+		t.Errorf("even workers help each other with %.3f of their items", last.HelpedShare())
 	}
 }
 
@@ -166,9 +170,13 @@ func TestHelpersThatDoWhatTheyMayNotEndTheRun(t *testing.T) {
 	t.Parallel()
 	flags := []string{"--executors", "7", "--slots", "1", "--clock", "virtual", "--pace-rate", "160000", "--pace",
 		"static:1,1,1,1,1,1,0.33"}
-	for param, want := range map[string]string{"table": "uses a table", "panic": "bad helper", "twice": "items twice"} {
-		if _, _, err := helped(t, 1, 10, param, flags...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", param, err)
+	alone := []string{"--executors", "1", "--slots", "1"} // who helps is another worker of the slot that waits
+	for param, want := range map[string]string{"table": "uses a table", "panic": "bad helper", "twice": "items twice",
+		"goexit": "goroutine has ended"} {
+		for _, flags := range [][]string{flags, alone} {
+			if _, _, err := helped(t, 1, 30, param, flags...); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s, %v: %v", param, flags, err)
+			}
 		}
 	}
 }

@@ -120,7 +120,9 @@ func (w *worker) sort(r *run, all []reassign.Command, made []byte) (sends []parc
 			sends = append(sends, parcel{c.Send, s.contents(c.Send.Message)})
 		}
 	}
-	w.executor.changed.Broadcast()
+	if s.finished || len(s.todo) > 0 {
+		w.executor.changed.Broadcast()
+	}
 	return sends
 }
 
@@ -252,29 +254,53 @@ func (r *run) help(w *worker, t reassign.Task) error {
 // shared reports whether all items of a worker's clock are done. It waits for helpers until there is something to do,
 // be it for another worker of the executor: it may be one that others wait for.
 func (r *run) shared(w *worker) bool {
+	for {
+		switch o := r.awaitHelpers(w); o {
+		case nil:
+			return true
+		case w:
+			return false
+		default:
+			r.attendMeanwhile(w, o)
+		}
+	}
+}
+
+// awaitHelpers waits until a worker has something to do, or another of its executor, which is then taken to be running,
+// and returns that; nil where all items of the clock are done.
+func (r *run) awaitHelpers(w *worker) *worker {
 	x := w.executor
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for len(w.sharing.todo) == 0 {
+	for {
 		switch o := x.asked(); {
 		case r.over():
 			panic(halt{})
+		case len(w.sharing.todo) > 0:
+			return w
 		case w.sharing.finished:
-			return true
+			return nil
 		case o != nil:
-			o.running, o.pacing = true, w.pacing
-			x.mu.Unlock()
-			err := r.attend(o)
-			x.mu.Lock()
-			w.paused, o.paused, o.running = w.paused+o.paused, 0, false
-			if err != nil {
-				panic(halt{})
-			}
-		default:
-			w.idle(r)
+			o.running = true
+			return o
 		}
+		w.idle(r)
 	}
-	return false
+}
+
+// attendMeanwhile has another worker do what it was asked to, in the goroutine of one that waits.
+func (r *run) attendMeanwhile(w, o *worker) {
+	o.pacing = w.pacing
+	w.waits.Store(true) // the other one gives signs
+	err := r.attend(o)
+	w.waits.Store(false)
+	w.executor.mu.Lock()
+	w.paused, o.paused, o.running = w.paused+o.paused, 0, false
+	w.executor.changed.Broadcast()
+	w.executor.mu.Unlock()
+	if err != nil {
+		panic(halt{})
+	}
 }
 
 // idle waits for a change at the executor, which is locked.
@@ -346,6 +372,9 @@ func (w *writer) help(to int, message any, contents []byte) {
 	w.end()
 }
 
+// mostItems bounds what a clock shares.
+const mostItems = 1 << 40
+
 // helpUnits is how many parts of a clock's share are told apart between processes.
 const helpUnits = 1 << 20
 
@@ -357,15 +386,18 @@ func (w *writer) task(k helpKind, from reassign.Worker, t reassign.Task) {
 // in which it is heard: clocks of machines differ.
 func (r *run) receiveHelp(in *reader, to int) {
 	k, from := helpKind(in.within(int(helpAccepted)+1)), reassign.Worker(in.within(len(r.workers)))
-	life, clock := in.int(), in.within(r.last+1)
+	life, clock := in.within(2), in.within(r.last+1)
 	var message any
 	if k == aProgress {
 		message = reassign.Progress{From: from, Life: life, Clock: clock, Done: float64(in.int()) / helpUnits,
 			Timer: r.now()}
 	} else {
-		helpee := reassign.Worker(in.within(len(r.workers)))
-		message = helpMessage(k, from, reassign.Task{Helpee: helpee, Life: life, Clock: clock, Number: in.int(),
-			Range: reassign.Range{From: in.int(), To: in.int()}})
+		t := reassign.Task{Helpee: reassign.Worker(in.within(len(r.workers))), Life: life, Clock: clock,
+			Number: in.within(mostItems), Range: reassign.Range{From: in.within(mostItems), To: in.within(mostItems)}}
+		if t.From > t.To {
+			_ = in.corrupt()
+		}
+		message = helpMessage(k, from, t)
 	}
 	contents := append([]byte(nil), in.bytes()...)
 	if in.err != nil || to < 0 || to >= len(r.workers) || r.workers[to].sharing == nil {

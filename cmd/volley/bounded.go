@@ -119,8 +119,9 @@ func (f *workerFlags) register(fs *pflag.FlagSet) {
 	f.boundFlags.register(fs)
 	f.registerHelp(fs)
 	fs.Float64Var(&f.passes, "wpc", 1, "work per clock, of "+strings.Join(workerSyncs, ", ")+
-		": passes of a worker over its split")
-	fs.IntVar(&f.batch, "batch", 0, "rows of a worker's step, of the same (default: by the data)")
+		": passes of a worker over its split; of flexrr at most 1")
+	fs.IntVar(&f.batch, "batch", 0, "rows of a worker's step, of the same, which flexrr hands over as a whole "+
+		"(default: by the data)")
 }
 
 // registerHelp declares the parameters of RapidReassignment.
@@ -167,7 +168,13 @@ func (f *workerFlags) asked(c *cobra.Command, sync string) (*mllib.Bounded, erro
 			"under --sync flexrr; ssp takes it", f.passes)
 	}
 	b.Help = &f.help
-	return b, b.Help.Check()
+	return b, volley.FirstError(volley.Within("helpers", float64(f.help.Group), 0, 1e6, false),
+		volley.Within("reassign-progress", f.help.Progress, 0, 1, true),
+		volley.Within("reassign-trigger", f.help.Trigger, 0, 1, true),
+		volley.Within("reassign-first", f.help.First, 0, 1, true),
+		volley.Within("reassign-follow", f.help.Follow, 1, 1e9, false),
+		volley.Within("reassign-checks", float64(f.help.Checks), 1, 1e9, false),
+		volley.Within("reassign-tail", f.help.Tail, 0, 1, true), b.Help.Check())
 }
 
 // refuseWorkers refuses to have workers on tables train a job that they do not.

@@ -158,6 +158,7 @@ type boundedState struct {
 	Least             float64 // cost in the run in hand
 	Still             int     // ticks since
 	Took              time.Duration
+	Spent             parameters.Spent
 	Best              []float64 // centres, of all runs
 	BestCost          float64
 	Ending            train.Ending
@@ -224,10 +225,11 @@ func (t *trainer) runBounded(ctx context.Context, at *boundedState) error {
 	p := boundedParam{K: t.cfg.K, D: t.meta.Features, At: t.st.At, Shift: t.shift, Passes: t.cfg.Bounded.Passes,
 		Least: float64(1e-12 * t.meta.Weight()), Batch: t.cfg.Bounded.Batch}
 	if p.Batch == 0 {
-		p.Batch = batchRows
+		p.Batch = t.cfg.Bounded.Items(t.meta, batchRows)
 	}
 	at.Ticks, at.Over, at.Least, at.Still = 0, false, math.Inf(1), 0
-	took := time.Duration(0)
+	took, first := time.Duration(0), true
+	var before parameters.Spent
 	for tick, err := range t.plan.bounded.workers.Clocks(ctx, t.Session, p, t.cfg.MaxIterations, 1, tables.Keep(at)) {
 		if err != nil && ctx.Err() != nil {
 			t.Ends("interrupted")
@@ -236,7 +238,11 @@ func (t *trainer) runBounded(ctx context.Context, at *boundedState) error {
 		if err != nil {
 			return err
 		}
-		t.out.Waited, t.out.Helped = tick.WaitedShare(), tick.Helped
+		if first {
+			first, before = false, at.Spent
+		}
+		at.Spent = before.With(tick)
+		t.out.Waited, t.out.Helped = at.Spent.WaitedShare(), at.Spent.HelpedShare()
 		if tick.Clock <= at.Ticks { // it is that of a job which goes on, and had been looked at
 			*t.Ending = at.Ending
 			continue

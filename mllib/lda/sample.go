@@ -32,6 +32,7 @@ func newCorpus(docs []document, k int, of []uint16, rng *rand.Rand) *corpus {
 	c := &corpus{ends: []int{0}, first: []int{0}, mixes: make([]int32, len(docs)*k), topics: k,
 		offers: offersOf(k)}
 	c.totals, c.now, c.before = make([]float64, k), make([]int32, k), make([]int32, k)
+	c.parts, c.change = make([]float64, k), make([]int32, k)
 	type token struct{ word, doc, place int32 }
 	var all []token
 	for d, doc := range docs {
@@ -88,7 +89,10 @@ type sampler struct {
 	before   []int32     // as its row had them
 	sums     []int32     // of the row, up to each of its columns
 	moves    [][2]uint16 // of the word's tokens, from a topic to another
+	change   []int32     // by topic: what they come to
 	alphaSum []float64   // of alphas, up to each
+	parts    []float64   // by topic: of a token's weights what its word has to do with
+	upTo     []float64   // of weights, up to the end of each block of topics
 }
 
 // offersOf returns how often a token is offered a topic that its word has, and one that its document has, in an
@@ -104,8 +108,12 @@ func (c *corpus) sweep(beta float64, words *tables.Access[int32], rng *rand.Rand
 	for i, w := range c.words {
 		done(share)
 		columns := c.load(words.Row(int(w)))
-		for j := c.ends[i]; j < c.ends[i+1]; j++ {
-			c.sample(j, columns, beta, rng)
+		if c.topics <= mostWeighed {
+			c.weigh(i, beta, rng)
+		} else {
+			for j := c.ends[i]; j < c.ends[i+1]; j++ {
+				c.sample(j, columns, beta, rng)
+			}
 		}
 		for _, k := range columns {
 			c.now[k], c.before[k] = 0, 0
@@ -113,12 +121,93 @@ func (c *corpus) sweep(beta float64, words *tables.Access[int32], rng *rand.Rand
 		for _, m := range c.moves {
 			c.now[m[1]] = 0
 		}
-		for _, m := range c.moves {
-			words.Inc(int(w), int(m[0]), -1)
-			words.Inc(int(w), int(m[1]), 1)
-		}
-		c.moves = c.moves[:0]
+		c.tell(int(w), words)
 	}
+}
+
+// tell adds to a word's row what its tokens have moved, once for each topic.
+func (c *corpus) tell(word int, words *tables.Access[int32]) {
+	for _, m := range c.moves {
+		c.change[m[0]]--
+		c.change[m[1]]++
+	}
+	for _, m := range c.moves {
+		for _, k := range m {
+			if n := c.change[k]; n != 0 {
+				words.Inc(word, int(k), n)
+				c.change[k] = 0
+			}
+		}
+	}
+	c.moves = c.moves[:0]
+}
+
+// mostWeighed is up to how many topics all are weighed for each token: that takes less time than offers do, and leaves
+// less to chance.
+const mostWeighed = 128
+
+// weigh gives each of a word's tokens a topic by the weights of all topics, as Gibbs sampling has it (Griffiths and
+// Steyvers 2004, equation 5).
+func (c *corpus) weigh(i int, beta float64, rng *rand.Rand) {
+	k := c.topics
+	alphas, now, totals := c.alphas[:k], c.now[:k], c.totals[:k]
+	parts := c.parts[:k] // of the weights, but for the document's
+	for t := range parts {
+		parts[t] = (float64(now[t]) + beta) / totals[t]
+	}
+	for j := c.ends[i]; j < c.ends[i+1]; j++ {
+		had, d := c.topic[j], int(c.doc[j])
+		mix := c.mixes[d*k : (d+1)*k]
+		mix[had]--
+		now[had]--
+		totals[had]--
+		parts[had] = (float64(now[had]) + beta) / totals[had]
+		is := c.drawn(mix, alphas, parts, rng)
+		mix[is]++
+		now[is]++
+		totals[is]++
+		parts[is] = (float64(now[is]) + beta) / totals[is]
+		if is != had {
+			c.topic[j] = is
+			c.moves = append(c.moves, [2]uint16{had, is})
+		}
+	}
+}
+
+// atOnce is how many topics' weights are added up at once: one after another they would wait for each other.
+const atOnce = 8
+
+// drawn draws a topic by weights that are products of what the document and the word have to do with it.
+func (c *corpus) drawn(mix []int32, alphas, parts []float64, rng *rand.Rand) uint16 {
+	c.upTo = c.upTo[:0]
+	sum, t := 0.0, 0
+	for ; t+atOnce <= len(mix); t += atOnce {
+		m, a, p := mix[t:t+atOnce:t+atOnce], alphas[t:t+atOnce:t+atOnce], parts[t:t+atOnce:t+atOnce]
+		one := float64((float64(m[0])+a[0])*p[0]) + float64((float64(m[1])+a[1])*p[1])
+		two := float64((float64(m[2])+a[2])*p[2]) + float64((float64(m[3])+a[3])*p[3])
+		three := float64((float64(m[4])+a[4])*p[4]) + float64((float64(m[5])+a[5])*p[5])
+		four := float64((float64(m[6])+a[6])*p[6]) + float64((float64(m[7])+a[7])*p[7])
+		sum += (one + two) + (three + four)
+		c.upTo = append(c.upTo, sum)
+	}
+	for ; t < len(mix); t++ {
+		sum += float64((float64(mix[t]) + alphas[t]) * parts[t])
+	}
+	u := rng.Float64() * sum
+	block := 0
+	for block < len(c.upTo) && c.upTo[block] <= u {
+		block++
+	}
+	if block > 0 {
+		u -= c.upTo[block-1]
+	}
+	last := min(len(mix), (block+1)*atOnce) - 1
+	for t = block * atOnce; t < last; t++ {
+		if u -= float64((float64(mix[t]) + alphas[t]) * parts[t]); u < 0 {
+			break
+		}
+	}
+	return uint16(min(t, len(mix)-1))
 }
 
 // load takes a word's row, and returns its topics.

@@ -123,7 +123,7 @@ func (c *Config) boundedRun(t *train.Training, job boundedJob, plan *boundedPlan
 		all, row = all*steadyWidth, row*steadyWidth
 	}
 	if r.param.Batch == 0 {
-		r.param.Batch = batchOf(meta, prob.size(), row/all)
+		r.param.Batch = b.Items(meta, batchOf(meta, prob.size(), row/all))
 	}
 	if c.StepSize == 0 {
 		r.Step = boundedStep(c.Loss) / (all + row/float64(r.param.Batch))

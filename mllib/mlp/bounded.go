@@ -197,7 +197,7 @@ func (t *trainer) trainBounded(ctx context.Context) error {
 	r.Job = r
 	r.param = boundedParam{Net: t.net, Reg: t.cfg.Reg, Weight: t.meta.Weight(), Passes: b.Passes, Batch: b.Batch}
 	if r.param.Batch == 0 {
-		r.param.Batch = boundedBatch
+		r.param.Batch = b.Items(t.meta, boundedBatch)
 	}
 	return r.Train(ctx)
 }

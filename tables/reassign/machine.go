@@ -166,7 +166,7 @@ func (m *Machine) onProgress(x Progress, timer time.Duration) []Command {
 		return nil
 	}
 	m.asked[x.From] = true
-	return m.offer(x.From, int(m.o.First*float64(m.end-m.first())+0.5), timer)
+	return m.offer(x.From, m.o.First*float64(m.end-m.first()), timer)
 }
 
 // first returns the first item that is left, and floor the first of those that may be offered.
@@ -177,8 +177,10 @@ func (m *Machine) floor() int {
 }
 
 // offer offers the last items that are left to a helper; some stay.
-func (m *Machine) offer(to Worker, size int, timer time.Duration) []Command {
-	if size = min(max(size, 1), (m.end-m.first())/2, m.end-m.floor()); size < 1 {
+func (m *Machine) offer(to Worker, wanted float64, timer time.Duration) []Command {
+	most := min((m.end-m.first())/2, m.end-m.floor())
+	size := int(min(max(wanted+0.5, 1), float64(most)))
+	if size < 1 {
 		return nil
 	}
 	t := Task{Helpee: m.id, Life: m.life, Clock: m.clock, Number: len(m.offers), Range: Range{m.end - size, m.end}}
@@ -205,7 +207,7 @@ func (m *Machine) onBegun(x Begun, timer time.Duration) []Command {
 		return nil
 	}
 	f.state, f.since = begun, timer
-	return m.offer(x.Helper, int(m.o.Follow*float64(f.Len())), timer)
+	return m.offer(x.Helper, m.o.Follow*float64(f.Len()), timer)
 }
 
 // onCancelled does a range itself, now that its helper never will.

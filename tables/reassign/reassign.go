@@ -40,8 +40,8 @@ func (o Options) Check() error {
 	switch {
 	case o.Group < 0:
 		return fault.Newf(fault.Usage, "use", "the helpers of a worker", "%d is negative", o.Group)
-	case !(o.Follow >= 1):
-		return fault.Newf(fault.Usage, "use", "the size of a follow-up", "%v times is less than before", o.Follow)
+	case !(o.Follow >= 1 && o.Follow <= 1e9):
+		return fault.Newf(fault.Usage, "use", "the size of a follow-up", "%v times is not between 1 and 1e9", o.Follow)
 	case o.Checks < 1:
 		return fault.Newf(fault.Usage, "use", "the checks of a clock", "%d is none", o.Checks)
 	}

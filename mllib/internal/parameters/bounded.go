@@ -42,6 +42,21 @@ func (b *Bounded) Rows(meta *pack.Meta) (n int64) {
 	return n
 }
 
+// Items returns how many rows a step has where the user does not say, of a number that the data ask for: fewer where
+// steps may be handed over, so that a clock has some.
+func (b *Bounded) Items(meta *pack.Meta, batch int) int {
+	if b.Help == nil || len(meta.Splits) == 0 {
+		return batch
+	}
+	return min(batch, max(leastItem, int(b.Rows(meta))/len(meta.Splits)/itemsOfClock))
+}
+
+// A clock whose steps may be handed over has as many as this, of as many rows at the least.
+const (
+	itemsOfClock = 100
+	leastItem    = 8
+)
+
 // RowsIn returns how many rows some passes over a split are, one at least.
 func RowsIn(passes float64, split int64) int64 {
 	return max(1, int64(math.Round(float64(passes*float64(split)))))

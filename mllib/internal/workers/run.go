@@ -57,6 +57,7 @@ type state struct {
 	Idle       int       // ticks since the best
 	Halves     int       // how often steps were made smaller
 	Took       time.Duration
+	Spent      parameters.Spent
 	Stops      []float64 // what the stop rules remember
 	Ending     train.Ending
 }
@@ -94,14 +95,18 @@ func (r *Run) run(ctx context.Context) (again bool, err error) {
 	if err := r.begins(work); err != nil {
 		return false, err
 	}
-	left, took := r.Limit-r.at.Iterations, time.Duration(0)
+	left, took, first := r.Limit-r.at.Iterations, time.Duration(0), true
+	var before parameters.Spent
 	r.Session.ReopenIf(r.reopens)
 	for tick, err := range r.Clocks(ctx, left, tables.Keep(&r.at)) {
 		if err != nil {
 			return false, r.ended(ctx, err)
 		}
-		r.Summary.Waited, r.Summary.Helped = tick.WaitedShare(), tick.Helped
-		r.recall()
+		if r.recall(); first {
+			first, before = false, r.at.Spent
+		}
+		r.at.Spent = before.With(tick)
+		r.Summary.Waited, r.Summary.Helped = r.at.Spent.WaitedShare(), r.at.Spent.HelpedShare()
 		if tick.Clock <= r.at.Ticks { // it is that of a job which goes on, and had been looked at
 			continue
 		}
