@@ -114,12 +114,14 @@ func TestBundledJobsOnTablesRunOnClusters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	edges, docs := filepath.Join(dir, "edges.txt"), filepath.Join(dir, "docs.dat")
-	var e, d bytes.Buffer
+	bags, texts := filepath.Join(dir, "bags.txt"), filepath.Join(dir, "texts.txt")
+	var e, d, b, x bytes.Buffer
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 3000 {
 		fmt.Fprintln(&e, rng.IntN(500), rng.IntN(500))
 	}
-	for range 200 {
+	fmt.Fprint(&b, "200\n100\n1\n")
+	for doc := range 200 {
 		about := rng.IntN(2) * 50
 		words := map[int]int{}
 		for range 40 {
@@ -129,11 +131,14 @@ func TestBundledJobsOnTablesRunOnClusters(t *testing.T) {
 		for w := range 100 {
 			if words[w] > 0 {
 				fmt.Fprintf(&d, " %d:%d", w, words[w])
+				fmt.Fprintln(&b, doc+1, w+1, words[w])
+				fmt.Fprint(&x, strings.Repeat(fmt.Sprintf("w%d ", w), words[w]))
 			}
 		}
 		fmt.Fprintln(&d)
+		fmt.Fprintln(&x)
 	}
-	for path, raw := range map[string][]byte{edges: e.Bytes(), docs: d.Bytes()} {
+	for path, raw := range map[string][]byte{edges: e.Bytes(), docs: d.Bytes(), bags: b.Bytes(), texts: x.Bytes()} {
 		if err := os.WriteFile(path, raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -143,17 +148,19 @@ func TestBundledJobsOnTablesRunOnClusters(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		c.join(name)
 	}
-	for _, job := range [][]string{
+	for i, job := range [][]string{
 		{"pagerank", "--data", edges, "--tol", "1e-12"},
 		{"components", "--data", edges},
 		{"lda", "--data", docs, "--topics", "4", "--max-iterations", "30"},
+		{"lda", "--data", texts, "--format", "text", "--topics", "4", "--max-iterations", "10"},
+		{"lda", "--data", bags, "--format", "uci", "--topics", "4", "--max-iterations", "10"},
 		{"mf", "--data", ratingsOf(t, dir), "--rank", "4", "--max-iterations", "10"},
 		{"logistic", "--data", points, "--sync", "ssp", "--slack", "0"},
 		{"softmax", "--data", points, "--sync", "ssp", "--slack", "0", "--max-iterations", "20"},
 		{"mlp", "--data", points, "--sync", "ssp", "--slack", "0", "--max-iterations", "5", "--layers", "4"},
 		{"kmeans", "--data", points, "--sync", "ssp", "--slack", "0", "--k", "5", "--label", "0"},
 	} {
-		ours, theirs := filepath.Join(dir, job[0]+"-ours"), filepath.Join(dir, job[0]+"-theirs")
+		ours, theirs := filepath.Join(dir, fmt.Sprint(job[0], i, "-ours")), filepath.Join(dir, fmt.Sprint(job[0], i))
 		if _, errs, code := volley(t, append([]string{"run"}, append(job, "--out", ours)...)...); code != 0 {
 			t.Fatalf("%s: exit %d: %s", job[0], code, errs)
 		}

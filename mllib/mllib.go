@@ -286,9 +286,22 @@ func ReadVocabulary(ctx context.Context, uri string) ([]string, error) {
 	return lda.ReadVocabulary(ctx, uri)
 }
 
+// DocumentFormat is how documents are written.
+type DocumentFormat = lda.Format
+
+// The formats of documents.
+const (
+	LDAC = lda.LDAC
+	UCI  = lda.UCI
+	Text = lda.Text
+)
+
+// EnglishStopWords returns words that say little of what an English text is about.
+func EnglishStopWords() []string { return lda.EnglishStopWords() }
+
 // CheckDocuments refuses files of documents of which a line is wrong, or has a word that the vocabulary does not have.
-func CheckDocuments(ctx context.Context, uris []string, vocabulary int) error {
-	return lda.CheckDocuments(ctx, uris, vocabulary)
+func CheckDocuments(ctx context.Context, uris []string, format DocumentFormat, vocabulary int) error {
+	return lda.CheckDocuments(ctx, uris, format, vocabulary)
 }
 
 // BuildLDA declares the plan of a topic model.

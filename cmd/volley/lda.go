@@ -24,6 +24,8 @@ type ldaFlags struct {
 	bounded    boundedFlags
 	data, test []string
 	vocabulary string
+	format     string
+	stopWords  string
 	job        mllib.LDAConfig
 }
 
@@ -41,7 +43,10 @@ func (f *ldaFlags) command() *cobra.Command {
 offered what its word and its document have). The mixtures' prior becomes
 asymmetric by what the documents say, unless --fixed-alpha. Data is in the format
 of lda-c: a document a line, as the number of its different words and then each as
-number:count, numbers from 0; --vocab has the words, one a line. With --test,
+number:count, numbers from 0; or, by --format, in that of UCI's bags of words (document,
+word and count a line, numbers from 1), or text, a document a line, whose words are
+runs of letters and digits in lower case, of --min-df documents and of no more than
+--max-df of all; --vocab has the words, one a line. With --test,
 perplexity is that of one half of each test document's tokens, dealt out in turn,
 its mixture being that of the other; coherence is the mean normalized pointwise mutual
 information of each topic's ten first words.`,
@@ -53,6 +58,10 @@ information of each topic's ten first words.`,
 	fs := c.Flags()
 	fs.StringSliceVar(&f.data, "data", nil, "documents: paths, globs, directories, or names of objects")
 	fs.StringSliceVar(&f.test, "test", nil, "test documents, for the perplexity")
+	fs.StringVar(&f.format, "format", string(mllib.LDAC), "of documents: lda-c, uci or text")
+	fs.IntVar(&f.job.Chosen.Least, "min-df", 1, "documents that a word of text is in at least, without --vocab")
+	fs.Float64Var(&f.job.Chosen.Most, "max-df", 1, "share of documents that a word of text is in at most, in (0, 1]")
+	fs.StringVar(&f.stopWords, "stop-words", "", "words of text that are left out: english, or a file, one a line")
 	fs.StringVar(&f.vocabulary, "vocab", "", "file with the words, one a line (default: words are their numbers)")
 	fs.IntVar(&f.job.Topics, "topics", 20, "number of topics")
 	fs.Float64Var(&f.job.Alpha, "alpha", 0.1, "prior of each topic in a document, at first")
@@ -114,6 +123,9 @@ func (f *ldaFlags) ready(c *cobra.Command) (cfg volley.Config, err error) {
 	if f.job.PerClock < 1 {
 		return cfg, usage(c, "wpc", "%d is no number of iterations", f.job.PerClock)
 	}
+	if err = f.readyText(c); err != nil {
+		return cfg, err
+	}
 	if f.job.Model, err = f.bounded.model(c); err != nil {
 		return cfg, err
 	}
@@ -121,11 +133,35 @@ func (f *ldaFlags) ready(c *cobra.Command) (cfg volley.Config, err error) {
 	// Checkpoints are counted in the job's reports, of which each tenth iteration has one.
 	cfg.CheckpointEach = (f.every + 9) / 10
 	if wire.ThisProcess().Role != wire.RunnerRole { // before anything is trained
-		if err = mllib.CheckDocuments(c.Context(), f.test, len(f.job.Words)); err != nil {
+		if err = mllib.CheckDocuments(c.Context(), f.test, f.job.Format, len(f.job.Words)); err != nil {
 			return cfg, err
 		}
 	}
 	return cfg, f.job.Check()
+}
+
+// readyText checks the flags of documents that are text, and reads the words that are left out.
+func (f *ldaFlags) readyText(c *cobra.Command) (err error) {
+	f.job.Format = mllib.DocumentFormat(f.format)
+	err = volley.FirstError(volley.OneOf("format", f.format, string(mllib.LDAC), string(mllib.UCI), string(mllib.Text)),
+		volley.Within("min-df", float64(f.job.Chosen.Least), 0, 1e12, false),
+		volley.Within("max-df", f.job.Chosen.Most, 0, 1, true))
+	if err != nil {
+		return err
+	}
+	for _, flag := range []string{"min-df", "max-df", "stop-words"} {
+		if c.Flags().Changed(flag) && (f.job.Format != mllib.Text || f.vocabulary != "") {
+			return usage(c, flag, "it chooses the words of --format text, without --vocab")
+		}
+	}
+	switch f.stopWords {
+	case "":
+	case "english":
+		f.job.Chosen.Stop = mllib.EnglishStopWords()
+	default:
+		f.job.Chosen.Stop, err = mllib.ReadVocabulary(c.Context(), f.stopWords)
+	}
+	return err
 }
 
 func (f *ldaFlags) run(c *cobra.Command) error {

@@ -170,7 +170,8 @@ func (s *Sweep) reached(ctx context.Context, r *Runner, j *Job, p *Point, w *Way
 	return math.NaN(), nil
 }
 
-// objectivesOf returns the objectives that a loop without steps has reported, as an event log has them.
+// objectivesOf returns the objectives at the ticks of a loop without steps, as an event log has them: reported, or
+// found by a pass over all rows.
 func objectivesOf(path string) (all []float64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -181,13 +182,19 @@ func objectivesOf(path string) (all []float64, err error) {
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
 		var line struct {
-			Event  string             `json:"event"`
-			Values map[string]float64 `json:"values"`
+			Event     string             `json:"event"`
+			Values    map[string]float64 `json:"values"`
+			Objective *float64           `json:"objective"`
+			Commit    json.RawMessage    `json:"commit"`
 		}
-		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Event == "iteration" {
-			if v, ok := line.Values["objective"]; ok {
-				all = append(all, v)
-			}
+		if json.Unmarshal(lines.Bytes(), &line) != nil {
+			continue
+		}
+		switch v, reported := line.Values["objective"]; {
+		case line.Event == "iteration" && reported:
+			all = append(all, v)
+		case line.Event == "evaluation" && line.Commit != nil && line.Objective != nil:
+			all = append(all, *line.Objective)
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -207,6 +214,9 @@ func (s *Sweep) ideal(j *Job, p *Point, law string, res *Result) float64 {
 	rows := res.Rows
 	if res.Documents > 0 {
 		rows = res.Documents
+	}
+	if rows == 0 {
+		return math.NaN()
 	}
 	l.Balance(rows, executors, slots)
 	n := float64(res.Iterations)

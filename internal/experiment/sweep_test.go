@@ -91,10 +91,12 @@ func TestObjectivesOfALogThatIsCut(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"event":"step","values":{"objective":9}}
 {"event":"iteration","values":{"objective":2}}
 {"event":"iteration","values":{"step":2}}
+{"event":"evaluation","objective":7}
+{"event":"evaluation","objective":1.5,"commit":{"n":1}}
 {"event":"itera`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := objectivesOf(path); err != nil || !slices.Equal(all, []float64{2}) {
+	if all, err := objectivesOf(path); err != nil || !slices.Equal(all, []float64{2, 1.5}) {
 		t.Errorf("%v, %v", all, err)
 	}
 	if _, err := objectivesOf(path + ".none"); err == nil {

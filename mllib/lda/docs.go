@@ -64,9 +64,13 @@ func parseDocument(line string, vocabulary int) (d document, err error) {
 }
 
 // readDocuments reads files of documents; the first that is wrong is named by its file and line.
-func readDocuments(ctx context.Context, uris []string, vocabulary int, take func(document)) error {
+func readDocuments(ctx context.Context, uris []string, l lexicon, take func(document)) error {
+	if l.Format == UCI {
+		return readBags(ctx, uris, l.Vocabulary, take)
+	}
+	r := l.reader()
 	return input.EachLine(ctx, uris, func(line []byte) error {
-		d, err := parseDocument(string(line), vocabulary)
+		d, err := r.read(string(line))
 		if err == nil {
 			take(d)
 		}
@@ -74,12 +78,39 @@ func readDocuments(ctx context.Context, uris []string, vocabulary int, take func
 	})
 }
 
+// readBags reads documents of UCI's, whose lines follow one another.
+func readBags(ctx context.Context, uris []string, vocabulary int, take func(document)) error {
+	of, counts := int64(0), map[int32]int32{}
+	end := func() {
+		if of > 0 {
+			take(bagOf(counts))
+		}
+		clear(counts)
+	}
+	err := input.EachLine(ctx, uris, func(line []byte) error {
+		e, err := parseEntry(string(line), vocabulary)
+		if err != nil || e.Doc == 0 {
+			return err
+		}
+		if e.Doc != of {
+			end()
+			of = e.Doc
+		}
+		counts[int32(e.Word-1)] += int32(e.Count)
+		return nil
+	})
+	if err == nil {
+		end()
+	}
+	return err
+}
+
 // CheckDocuments refuses files of documents of which a line is wrong, or has a word that the vocabulary does not have.
-func CheckDocuments(ctx context.Context, uris []string, vocabulary int) error {
+func CheckDocuments(ctx context.Context, uris []string, format Format, vocabulary int) error {
 	if len(uris) == 0 {
 		return nil
 	}
-	return readDocuments(ctx, uris, vocabulary, func(document) {})
+	return readDocuments(ctx, uris, lexicon{Format: format, Vocabulary: vocabulary}, func(document) {})
 }
 
 // ReadVocabulary reads the words of a vocabulary, one a line.

@@ -116,7 +116,7 @@ type Held struct {
 // completion, Wallach et al. 2009, section 5.1).
 func (m *Model) Perplexity(ctx context.Context, uris []string) (*Held, error) {
 	var docs []document
-	if err := readDocuments(ctx, uris, m.mostOf(), func(d document) { docs = append(docs, d) }); err != nil {
+	if err := readDocuments(ctx, uris, m.lexicon(), func(d document) { docs = append(docs, d) }); err != nil {
 		return nil, err
 	}
 	h, logs := &Held{Documents: len(docs)}, make([]float64, len(docs))
@@ -185,7 +185,10 @@ func (m *Model) Top(n int) [][]int32 {
 }
 
 // topWords are the words whose documents are counted: of each topic.
-type topWords struct{ Of [][]int32 }
+type topWords struct {
+	Of [][]int32
+	By lexicon // of the documents' lines
+}
 
 // together counts documents: those that have a word of a topic, and those that have two.
 type together struct {
@@ -195,6 +198,7 @@ type together struct {
 }
 
 func pairing() rdd.Aggregator[topWords, string, together] {
+	var by readers
 	return rdd.Aggregator[topWords, string, together]{
 		Zero: func(t topWords) (z together) {
 			for _, of := range t.Of {
@@ -204,7 +208,7 @@ func pairing() rdd.Aggregator[topWords, string, together] {
 			return z
 		},
 		Add: func(z together, t topWords, line string) together {
-			if d, err := parseDocument(line, 0); err == nil {
+			if d, err := by.of(t.By).read(line); err == nil && len(d.words) > 0 {
 				z.add(t, &d)
 			}
 			return z
@@ -247,8 +251,8 @@ func (z *together) add(t topWords, d *document) {
 
 // coherence computes the mean over topics and pairs of their top words of the normalized pointwise mutual information
 // of having both in a document (Bouma 2009; Röder et al. 2015), in [−1, 1].
-func (p *Plan) coherence(ctx context.Context, s *rdd.Session, m *Model) error {
-	z, err := p.pairs.Run(ctx, s, topWords{m.Top(topMost)})
+func (p *Plan) coherence(ctx context.Context, s *rdd.Session, m *Model, by lexicon) error {
+	z, err := p.pairs.Run(ctx, s, topWords{m.Top(topMost), by})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,9 @@
 package lda
 
 import (
+	"errors"
+	"strings"
+
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/tables"
@@ -10,8 +13,10 @@ import (
 // is a distribution of words. Mixtures have a Dirichlet prior with Alpha for each topic at first, made asymmetric by
 // what the documents say unless Fixed, topics one with Beta for each word.
 type Config struct {
-	Data          []string // in the format of lda-c
-	Words         []string // of the vocabulary; none is numbers
+	Data          []string
+	Format        Format   `json:",omitempty"` // none is LDAC
+	Words         []string // of the vocabulary; none is numbers, or of Text those that are Chosen
+	Chosen        Chosen
 	Topics        int
 	Alpha, Beta   float64
 	Fixed         bool // Alpha stays as it is
@@ -39,7 +44,15 @@ func (c *Config) Check() error {
 	case c.MaxIterations < 1:
 		return fault.Newf(fault.Usage, "find topics in", "--max-iterations", "%d iterations", c.MaxIterations)
 	}
-	return c.Model.Check()
+	return errors.Join(c.Chosen.check(), c.Model.Check())
+}
+
+// lexicon returns what the lines of packed documents are read by.
+func (c *Config) lexicon(words []string) lexicon {
+	if c.Format == Text {
+		return lexicon{Format: Text, Words: words}
+	}
+	return lexicon{Format: LDAC, Vocabulary: len(c.Words)}
 }
 
 // perClock returns how many iterations a clock has.
@@ -48,8 +61,10 @@ func (c *Config) perClock() int { return max(1, c.PerClock) }
 // Plan is the plan of a topic model.
 type Plan struct {
 	docs  rdd.Packed[string]
-	sizes rdd.Step[int, sizes]
+	sizes rdd.Step[lexicon, sizes]
 	pairs rdd.Step[topWords, together]
+	// counts has in how many documents each word of texts is.
+	counts rdd.Step[int, frequencies]
 	// words has of each word how many of its tokens are of each topic, totals of all words.
 	words  *tables.Table[int32]
 	totals *tables.Table[int64]
@@ -62,6 +77,7 @@ type Plan struct {
 type params struct {
 	Config
 	Vocabulary int
+	Lexicon    lexicon
 }
 
 // sizes are those of a corpus.
@@ -75,26 +91,39 @@ type topics struct{ Of []uint16 }
 
 // Build declares the plan.
 func Build(g *rdd.Graph, c Config) *Plan {
-	docs := rdd.Pack(rdd.MapErr(rdd.TextFile(g, c.Data...), func(line string) (string, error) {
-		_, err := parseDocument(line, len(c.Words))
-		return line, err
-	}), rdd.Splits(c.Splits), rdd.Seed(c.Seed))
+	lines := rdd.TextFile(g, c.Data...)
+	switch c.Format {
+	case UCI:
+		lines = bags(lines, len(c.Words))
+	case Text:
+		lines = rdd.Filter(lines, func(line string) bool { return strings.TrimSpace(line) != "" })
+	default:
+		lines = rdd.MapErr(lines, func(line string) (string, error) {
+			_, err := parseDocument(line, len(c.Words))
+			return line, err
+		})
+	}
+	docs := rdd.Pack(lines, rdd.Splits(c.Splits), rdd.Seed(c.Seed))
 	p := &Plan{docs: docs, sizes: rdd.Aggregate(docs, sizing()), pairs: rdd.Aggregate(docs, pairing()),
 		words:    tables.New[int32](g, "words", tables.Sparse(0, c.Topics), c.Model),
 		totals:   tables.New[int64](g, "totals", tables.Dense(1, c.Topics), c.Model),
 		mixtures: tables.New[float64](g, "mixtures", tables.Dense(c.MaxIterations/alphaEvery+1, c.Topics+1), c.Model)}
+	if c.Format == Text {
+		p.counts = rdd.Aggregate(docs, counting())
+	}
 	p.work = tables.Worker(docs, p.clock, p.words, p.totals, p.mixtures)
 	return p
 }
 
 // sizing measures documents.
-func sizing() rdd.Aggregator[int, string, sizes] {
-	return rdd.Aggregator[int, string, sizes]{
-		Zero: func(int) sizes { return sizes{} },
-		Add: func(s sizes, _ int, line string) sizes {
-			d, err := parseDocument(line, 0)
-			if err != nil {
-				return s // it was refused when it was packed
+func sizing() rdd.Aggregator[lexicon, string, sizes] {
+	var by readers
+	return rdd.Aggregator[lexicon, string, sizes]{
+		Zero: func(lexicon) sizes { return sizes{} },
+		Add: func(s sizes, l lexicon, line string) sizes {
+			d, err := by.of(l).read(line)
+			if err != nil || len(d.words) == 0 {
+				return s // it was refused when it was packed, or has no word that is known
 			}
 			for _, w := range d.words {
 				s.Words = max(s.Words, int64(w)+1)

@@ -376,7 +376,7 @@ func TestTopicsOfTheAssociatedPress(t *testing.T) {
 }
 
 func readLines(path string) (lines []string, err error) {
-	err = readDocuments(context.Background(), []string{path}, 0, func(d document) {
+	err = readDocuments(context.Background(), []string{path}, lexicon{}, func(d document) {
 		line := fmt.Sprint(len(d.words))
 		for i, w := range d.words {
 			line += fmt.Sprintf(" %d:%d", w, d.counts[i])

@@ -28,6 +28,7 @@ type Model struct {
 	Known      int       `json:"known"` // words that there are tokens of
 	Named      bool      `json:"named"` // they are those of a vocabulary, beside which there are none
 	Coherence  []float64 `json:"coherence"`
+	Format     Format    `json:"format,omitempty"` // of documents; none is LDAC
 	words      []tables.Row[int32]
 	totals     []int64
 	names      []string
@@ -118,12 +119,13 @@ var Kind = model.Kind{Is: model.JobIs("lda"),
 		return m, nil, err
 	}}
 
-// mostOf returns how many words there can be in a document; 0 is any number.
-func (m *Model) mostOf() int {
+// lexicon returns what new documents are read by: in the format of those of training.
+func (m *Model) lexicon() lexicon {
+	l := lexicon{Format: m.Format}
 	if m.Named {
-		return m.Vocabulary
+		l.Words, l.Vocabulary = m.names, m.Vocabulary
 	}
-	return 0
+	return l
 }
 
 // Predict writes a line of CSV for each document: the topic that it has most of, and the share of each.
@@ -134,7 +136,7 @@ func (m *Model) Predict(ctx context.Context, _ rdd.Input, uris []string, w io.Wr
 		fmt.Fprintf(out, ",share_%d", k)
 	}
 	fmt.Fprintln(out)
-	err = readDocuments(ctx, uris, m.mostOf(), func(d document) {
+	err = readDocuments(ctx, uris, m.lexicon(), func(d document) {
 		mix := m.Mixture(d.words, d.counts)
 		best := 0
 		for k, x := range mix {

@@ -17,9 +17,10 @@ func (p *Plan) clock(c *tables.Clock[params, string, topics]) error {
 	rng := rand.New(rand.NewPCG(c.Param.Seed, uint64(c.Worker())<<32|uint64(c.Number())))
 	var failed error
 	own := c.Notes(func() any {
+		reads := c.Param.Lexicon.reader()
 		var docs []document
 		for line := range c.Rows() {
-			d, err := parseDocument(line, c.Param.Vocabulary)
+			d, err := reads.read(line)
 			if failed = err; err != nil {
 				break
 			}
@@ -111,9 +112,22 @@ type Outcome struct {
 
 // Train finds the topics.
 func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, error) {
-	size, err := p.sizes.Run(ctx, s, 0)
+	if c.Format == Text && len(c.Words) == 0 {
+		f, err := p.counts.Run(ctx, s, 0)
+		if err == nil {
+			c.Words, err = c.Chosen.of(f)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	lexicon := c.lexicon(c.Words)
+	size, err := p.sizes.Run(ctx, s, lexicon)
 	if err != nil {
 		return nil, located(ctx, c, err)
+	}
+	if size.Tokens == 0 {
+		return nil, fault.Newf(fault.BadInput, "find topics in", "the documents", "none has a word that is known")
 	}
 	if !p.docs.Elsewhere(s) { // elsewhere documents are spread over executors
 		mixtures := 4 * float64(size.Documents) * float64(c.Topics)
@@ -121,7 +135,7 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, er
 			return nil, err
 		}
 	}
-	par := params{Config: c, Vocabulary: max(int(size.Words), len(c.Words))}
+	par := params{Config: c, Vocabulary: max(int(size.Words), len(c.Words)), Lexicon: lexicon}
 	par.Words = nil
 	p.words.Reshape(par.Vocabulary, c.Topics)
 	out := &Outcome{Documents: size.Documents, StoppedBy: "max-iterations"}
@@ -138,13 +152,14 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, er
 		out.Waited = tick.WaitedShare()
 		tick.Report("objective", -out.LogWords)
 	}
-	return out, p.coherence(ctx, s, out.Model)
+	return out, p.coherence(ctx, s, out.Model, lexicon)
 }
 
 // located returns an error about a line with its file and number.
 func located(ctx context.Context, c Config, err error) error {
 	if fault.KindOf(err) == fault.UserCode {
-		if found := readDocuments(ctx, c.Data, len(c.Words), func(document) {}); found != nil {
+		l := lexicon{Format: c.Format, Vocabulary: len(c.Words)}
+		if found := readDocuments(ctx, c.Data, l, func(document) {}); found != nil {
 			return found
 		}
 	}
@@ -155,6 +170,7 @@ func located(ctx context.Context, c Config, err error) error {
 // all tokens, and none is below 0.
 func (p *Plan) modelAt(tick *tables.Tick, par *params, size *sizes, names []string) (*Model, error) {
 	m := &Model{Topics: par.Topics, Beta: par.Beta, Vocabulary: par.Vocabulary, names: names, Named: len(names) > 0,
+		Format: par.Format,
 		Tokens: size.Tokens}
 	m.Alpha = par.alphas(alphaSteps(tables.BSP(), tick.Clock), func(step int) []float64 {
 		return p.mixtures.At(tick, step).Values
