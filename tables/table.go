@@ -12,6 +12,21 @@ import (
 // Model is what a read of a table may miss.
 type Model = consistency.Model
 
+// Prefetch is how a table's rows are asked for before they are read, by what a worker's last clock has read (LazyTable,
+// section 3.3): a property of its Model.
+type Prefetch = consistency.Prefetch
+
+// The ways to prefetch: the newest of each row, which a model has unless it says otherwise; rows that would be waited
+// for; and none.
+const (
+	Aggressive   = consistency.Aggressive
+	Conservative = consistency.Conservative
+	NoPrefetch   = consistency.NoPrefetch
+)
+
+// ParsePrefetch returns the one that flags name so.
+func ParsePrefetch(name string) (Prefetch, error) { return consistency.ParsePrefetch(name) }
+
 // BSP returns the model in which a read sees all updates of the clocks before its own, of all workers, and no others.
 func BSP() Model { return consistency.BSP() }
 

@@ -83,7 +83,7 @@ func (r *run) patience() time.Duration {
 func newTableRun[T Number](r *run, index int, t *Table[T]) *tableRun[T] {
 	of := &tableRun[T]{run: r, index: index, table: t, sums: newSums[T](t.shape.Columns, t.shape.Sparse)}
 	of.o = consistency.Options{Model: t.model, Workers: len(r.workers), Shards: len(r.executors), Together: true,
-		Every: consistency.Clock(r.every), Last: consistency.Clock(r.last), Aggressive: true}
+		Every: consistency.Clock(r.every), Last: consistency.Clock(r.last)}
 	if !t.shape.Sparse {
 		of.blank = make([]T, t.shape.Columns)
 	}

@@ -18,12 +18,14 @@ type boundFlags struct {
 	slack  int
 	bound  float64
 	strong bool
+	ahead  string   // how rows are prefetched
 	others []string // values of --sync, beside boundedModels
 }
 
 // boundedModels are the models of tables, and the flags that each has.
-var boundedModels = map[string][]string{"bsp": nil, "ssp": {"slack"}, "asp": nil, "cap": {"slack"},
-	"vap": {"value-bound", "strong"}, "cvap": {"slack", "value-bound", "strong"}}
+var boundedModels = map[string][]string{"bsp": {"prefetch"}, "ssp": {"slack", "prefetch"}, "asp": {"prefetch"},
+	"cap": {"slack", "prefetch"}, "vap": {"value-bound", "strong", "prefetch"},
+	"cvap": {"slack", "value-bound", "strong", "prefetch"}}
 
 // helpFlagNames are the flags of flexrr's helpers, as helpFlags has them.
 var helpFlagNames = []string{"helpers", "reassign-progress", "reassign-trigger", "reassign-first", "reassign-follow",
@@ -32,7 +34,7 @@ var helpFlagNames = []string{"helpers", "reassign-progress", "reassign-trigger",
 // flagsOf returns the flags of a value of --sync.
 func flagsOf(sync string) []string {
 	if sync == "flexrr" {
-		return append([]string{"slack"}, helpFlagNames...)
+		return append([]string{"slack", "prefetch"}, helpFlagNames...)
 	}
 	return boundedModels[sync]
 }
@@ -42,6 +44,9 @@ func (f *boundFlags) register(fs *pflag.FlagSet) {
 		strings.Join(f.boundedBy("slack"), ", "))
 	fs.Float64Var(&f.bound, "value-bound", 0,
 		"most that a worker's updates of a number, not seen by all, may add up to, of vap and cvap")
+	fs.StringVar(&f.ahead, "prefetch", tables.Aggressive.String(), "rows that workers ask for before they read them, "+
+		"of those that their last clock has read: aggressive (the newest), conservative (what they would wait for), "+
+		"off")
 	fs.BoolVar(&f.strong, "strong", false, "bound what only some workers have seen as well, of vap and cvap")
 }
 
@@ -72,12 +77,15 @@ func (f *boundFlags) model(c *cobra.Command, sync string) (m tables.Model, err e
 	case "cvap":
 		m = tables.CVAP(f.slack, f.bound, f.strong)
 	}
+	if m.Prefetch, err = tables.ParsePrefetch(f.ahead); err != nil {
+		return m, usage(c, "prefetch", "%v", err)
+	}
 	return m, m.Check()
 }
 
 // unused refuses flags that mean nothing to a value of --sync.
 func (f *boundFlags) unused(c *cobra.Command, sync string) error {
-	for _, flag := range append([]string{"slack", "value-bound", "strong"}, helpFlagNames...) {
+	for _, flag := range append([]string{"slack", "value-bound", "strong", "prefetch"}, helpFlagNames...) {
 		if c.Flags().Changed(flag) && !slices.Contains(flagsOf(sync), flag) {
 			return usage(c, flag, "it means nothing to --sync %s; it is of %s", sync,
 				strings.Join(f.boundedBy(flag), ", "))
@@ -146,7 +154,7 @@ func (f *workerFlags) registerHelp(fs *pflag.FlagSet) {
 // asked returns how workers on tables are to train; nil where steps do.
 func (f *workerFlags) asked(c *cobra.Command, sync string) (*mllib.Bounded, error) {
 	if !slices.Contains(workerSyncs, sync) {
-		for _, flag := range []string{"wpc", "batch"} {
+		for _, flag := range []string{"wpc", "batch", "prefetch"} {
 			if c.Flags().Changed(flag) {
 				return nil, usage(c, flag, "it means nothing to --sync %s; it is of %s", sync,
 					strings.Join(workerSyncs, ", "))

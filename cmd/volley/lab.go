@@ -43,9 +43,10 @@ type labFlags struct {
 
 // experiments that volley lab run knows.
 var experiments = []string{"gain", "paper-table3", "paper-table4", "paper-fig2", "paper-fig9", "paper-fig13",
-	"paper-fig15", "paper-table7", "models", "paper-table5", "paper-table6", "flexrr-fig7", "flexrr-fig8",
+	"paper-fig15", "paper-table7", "models", "paper-table5", "paper-table6", "paper-fig16", "paper-fig17",
+	"paper-fig18", "flexrr-fig7", "flexrr-fig8",
 	"flexrr-fig9", "flexrr-fig10", "flexrr-fig11", "flexrr-fig12", "flexrr-fig13", "lazytable-fig3", "lazytable-fig5",
-	"lazytable-fig6", "lazytable-fig7", "petuum-scaling"}
+	"lazytable-fig6", "lazytable-fig7", "lazytable-fig9", "petuum-scaling"}
 
 func labRunCommand() *cobra.Command {
 	f := &labFlags{}
@@ -70,10 +71,12 @@ goes on.
   models         eight jobs by every model of synchronization on three clusters
   paper-table5   A-BSP beside SSP and ASP on the multi-tenant cluster (figure 16)
   paper-table6   and on the physical one (figure 18)
+  paper-fig16    the ratios of table 5; paper-fig18 those of table 6
+  paper-fig17    convergence of A-BSP and SSP
   flexrr-fig7    FlexRR's figures 7 to 13: slow workers, convergence, disrupted
                  machines, a power law, parameters, uneven work, parts of the data
-  lazytable-fig3 LazyTable's figures 3 (and 4), 5, 6 and 7: staleness in topic models
-                 and matrix factorization, delayed threads, background work
+  lazytable-fig3 LazyTable's figures 3 (and 4), 5, 6, 7 and 9: staleness in topic models
+                 and matrix factorization, delayed threads, background work, prefetching
   petuum-scaling Petuum's figure 5: topic models by the number of workers`,
 		Example: "  volley lab run gain --quick --out report",
 		Args:    exactArgs(1, "the name of an experiment"),
@@ -220,9 +223,9 @@ func (f *labFlags) models(name string, size experiment.Size) *experiment.Models 
 	switch name {
 	case "models":
 		return experiment.NewModels(size, f.seeds)
-	case "paper-table5":
+	case "paper-table5", "paper-fig16":
 		return experiment.NewPetuum(5, f.seeds, size)
-	case "paper-table6":
+	case "paper-table6", "paper-fig18":
 		return experiment.NewPetuum(6, f.seeds, size)
 	}
 	return nil

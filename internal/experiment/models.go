@@ -102,14 +102,8 @@ const mostClocks = "1000"
 // NewPetuum describes table 5 or 6 of the A-BSP paper (section 6.2): A-BSP beside SSP and ASP, all by gradients of
 // whole splits.
 func NewPetuum(table, seeds int, s Size) *Models {
-	gradient := func(j *Job, flags ...string) []string {
-		if j.Verb == "kmeans" {
-			return flags
-		}
-		return append(flags, "--batch", "1000000000")
-	}
 	by := func(name string, flags ...string) Way {
-		return Way{name, func(j *Job) []string { return gradient(j, flags...) }}
+		return Way{name, func(j *Job) []string { return j.wholeGradients(flags...) }}
 	}
 	absp := Way{"A-BSP", func(j *Job) []string {
 		flags := []string{"--sync", "absp", "--weighting", "rows", "--exchange", "paper-literal"}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
 )
@@ -90,11 +91,21 @@ func (p *Paper) way(name string, j *Job, share float64) []string {
 		return append(literal, "--cursor", "off", "--exchange", "off")
 	case "A-BSP":
 		return append(literal, "--exchange", "paper-literal")
+	case "SSP, s=3", "SSP, s=10":
+		return j.wholeGradients("--sync", "ssp", "--slack", strings.TrimPrefix(name, "SSP, s="))
 	case "batches":
 		return slices.Concat([]string{"--sync", "bsp", "--exchange", "off", "--batch-fraction",
 			strconv.FormatFloat(share, 'f', 2, 64)}, j.Paper)
 	}
 	return auto
+}
+
+// wholeGradients returns flags of workers that step along the gradient of their whole splits.
+func (j *Job) wholeGradients(flags ...string) []string {
+	if j.Verb == "kmeans" {
+		return flags
+	}
+	return append(flags, "--batch", "1000000000")
 }
 
 // Run makes the table.

@@ -193,8 +193,15 @@ func lazytables(s Size, seeds int) map[string]*Sweep {
 		fig7.Points = append(fig7.Points, Point{"slots of " + d + " passes", alone(lazyWorkers,
 			suffixed(seeded("disrupter:"+d+"p:", seeds), links)...)})
 	}
+	fig9 := &Sweep{Title: "LazyTable, figure 9: prefetching", Jobs: []Job{lda, mf}, Clocks: 30,
+		About: append(about[:2:2], "Under {1, 1}. The paper: prefetching takes most of the waiting away, of MF most."),
+		Points: []Point{{"1 ms", alone(lazyWorkers, "rate:"+strconv.Itoa(lda.Rate)+links)},
+			{"20 ms", alone(lazyWorkers, "rate:"+strconv.Itoa(lda.Rate)+"+link:125MB/s+latency:20ms")}},
+		Ways: []Way{syncs("aggressive", "ssp", "--slack", "1"),
+			syncs("conservative", "ssp", "--slack", "1", "--prefetch", "conservative"),
+			syncs("off", "ssp", "--slack", "1", "--prefetch", "off")}}
 	return map[string]*Sweep{"lazytable-fig3": fig3, "lazytable-fig5": fig5, "lazytable-fig6": fig6,
-		"lazytable-fig7": fig7}
+		"lazytable-fig7": fig7, "lazytable-fig9": fig9}
 }
 
 const (

@@ -188,6 +188,9 @@ func (c *ClientOf[V]) Finish(id Worker, now time.Duration) (out []Command[V]) {
 		s.sweep()
 	}
 	out = c.sendOf(s, now, nil)
+	if c.o.Prefetch == NoPrefetch {
+		return out
+	}
 	for _, row := range s.prefetch {
 		out = append(out, c.fetch(s, row, now)...)
 	}
@@ -202,7 +205,7 @@ func (c *ClientOf[V]) fetch(s *Seat[V], row Row, now time.Duration) []Command[V]
 	switch {
 	case of == nil || of.Age < need:
 		return c.ask(row, r, need, now)
-	case c.o.Aggressive && !c.o.Eager && of.Age < c.complete:
+	case c.o.Prefetch == Aggressive && !c.o.Eager && of.Age < c.complete:
 		return c.ask(row, r, c.complete, now)
 	}
 	return nil

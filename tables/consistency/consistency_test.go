@@ -3,6 +3,7 @@ package consistency
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -123,5 +124,44 @@ func TestAWaitSaysWhatItIsFor(t *testing.T) {
 	}
 	if failed == nil || failed.Worker != 0 {
 		t.Errorf("%+v after two minutes", failed)
+	}
+}
+
+// TestPrefetching: at the end of a clock that has read two rows, of which one is of the clocks that the next needs,
+// aggressive prefetching asks for both, conservative for the one that would be waited for, and none for neither.
+func TestPrefetching(t *testing.T) {
+	t.Parallel()
+	for how, want := range map[Prefetch][]Row{Aggressive: {1, 2}, Conservative: {1}, NoPrefetch: nil} {
+		m := SSP(1)
+		m.Prefetch = how
+		c := NewClient(0, Options{Model: m, Workers: 2, Shards: 1, Again: time.Hour}, numbers{})
+		c.Step(Assignment{Client: 0, Restart: Restart{Worker: 0, Life: 1, Clock: 2}, Complete: Complete{Age: 3}}, 0)
+		for row, age := range map[Row]Clock{1: 1, 2: 2} {
+			if _, ok, _ := c.Row(0, row, 0); ok {
+				t.Fatal("a row is there")
+			}
+			c.Step(Value[float64]{Row: row, Epoch: 1, Watch: c.rows[row].watch, Version: 1, Age: age, Value: 1,
+				Applied: []Applied{{Life: 1}, {Life: 1}}}, 0)
+			if _, ok, _ := c.Row(0, row, 0); !ok {
+				t.Fatalf("%v: row %d of %d clocks is not read in clock 2", how, row, age)
+			}
+		}
+		var asked []Row
+		for _, cmd := range c.Finish(0, 0) {
+			if cmd.ToShard != nil {
+				if r, ok := cmd.ToShard.Message.(Read); ok {
+					asked = append(asked, r.Row)
+				}
+			}
+		}
+		if !slices.Equal(asked, want) {
+			t.Errorf("%v asks for %v, want %v", how, asked, want)
+		}
+		if p, err := ParsePrefetch(how.String()); err != nil || p != how {
+			t.Errorf("%v is read as %v, %v", how, p, err)
+		}
+	}
+	if _, err := ParsePrefetch("some"); err == nil {
+		t.Error("some is a way to prefetch")
 	}
 }

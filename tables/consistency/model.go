@@ -3,6 +3,8 @@ package consistency
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -32,6 +34,31 @@ type Model struct {
 	Bound float64
 	// Strong bounds what some others have seen and not all, too.
 	Strong bool
+	// Prefetch says which rows are asked for at the end of a clock, of those that it has read.
+	Prefetch Prefetch `json:",omitempty"`
+}
+
+// Prefetch is how rows are asked for before they are read, by what the clock before has read (LazyTable, section 3.3).
+type Prefetch int
+
+// Prefetching is aggressive unless a program says otherwise.
+const (
+	Aggressive   Prefetch = iota // the newest of each row
+	Conservative                 // rows that would be waited for
+	NoPrefetch                   // none
+)
+
+var prefetches = []string{"aggressive", "conservative", "off"}
+
+// String returns it as flags name it.
+func (p Prefetch) String() string { return prefetches[p] }
+
+// ParsePrefetch returns the one that flags name so.
+func ParsePrefetch(name string) (Prefetch, error) {
+	if at := slices.Index(prefetches, name); at >= 0 {
+		return Prefetch(at), nil
+	}
+	return 0, fault.Newf(fault.Usage, "use", "prefetch", "%q is not one of %s", name, strings.Join(prefetches, ", "))
 }
 
 // BSP returns the model in which a read sees all updates of the clocks before its own, and no others.
@@ -65,6 +92,8 @@ func (m Model) Check() error {
 		return fault.Newf(fault.Usage, "use", "the value bound of a table", "%v is no bound", m.Bound)
 	case m.Strong && m.Bound == 0:
 		return fault.Newf(fault.Usage, "use", "a strong table", "it has no value bound")
+	case m.Prefetch < Aggressive || m.Prefetch > NoPrefetch:
+		return fault.Newf(fault.Usage, "use", "the prefetching of a table", "%d is none", int(m.Prefetch))
 	}
 	return nil
 }
@@ -119,9 +148,6 @@ type Options struct {
 	Shards  int
 	// Budget is how many bytes a second a client, or a shard, sends of its own accord; 0 is no limit.
 	Budget float64
-	// Aggressive prefetching asks for the newest of what a clock will read, conservative for what would be waited for
-	// (LazyTable, section 3.3).
-	Aggressive bool
 	// Rows bounds how many rows a client's cache holds; 0 is no bound.
 	Rows int
 	// Every is after how many clocks shards make a snapshot of their own accord, so that clients let go of their logs;

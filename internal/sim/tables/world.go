@@ -105,7 +105,8 @@ func (w *world) model() consistency.Model {
 
 func (w *world) draw() {
 	w.o = consistency.Options{Model: w.model(), Workers: 2 + w.rng.IntN(4), Shards: 1 + w.rng.IntN(3),
-		Aggressive: w.rng.IntN(2) == 0, Again: 40 * time.Millisecond, Patience: 15 * time.Second}
+		Again: 40 * time.Millisecond, Patience: 15 * time.Second}
+	w.o.Prefetch = consistency.Prefetch(w.rng.IntN(3))
 	if w.rng.IntN(2) == 0 {
 		w.o.Budget = float64(500 + w.rng.IntN(20_000))
 	}
