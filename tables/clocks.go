@@ -9,6 +9,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/tables/consistency"
 )
 
 // Tick is a moment at which all workers have finished a number of clocks. Table.At returns rows as they are after
@@ -25,9 +26,12 @@ type Tick struct {
 	Restarts int
 	// Shared is how many items workers have shared (Clock.Share) so far, and Helped how many of these others have done.
 	Shared, Helped int
-	run            *run
-	of             *moment
-	turn           *rdd.Iteration
+	// Ahead is how many clocks a worker has begun, at the most so far, that others were not known to have finished, and
+	// Stale how many clocks before its own a read has missed updates of. Both are at most the slack of the tables.
+	Ahead, Stale int
+	run          *run
+	of           *moment
+	turn         *rdd.Iteration
 }
 
 // Report notes a value, for the event log and the terminal.
@@ -46,6 +50,24 @@ func (t *Tick) Stop() {
 
 // Workers returns how many workers there are.
 func (t *Tick) Workers() int { return len(t.run.workers) }
+
+// bounds reports how far workers were from each other so far, and how far they may be, for verify to hold the one
+// against the other. Exact tables have nothing to say.
+func (t *Tick) bounds() {
+	exact, slack := true, 0
+	for _, of := range t.run.tables {
+		exact = exact && of.exact()
+		slack = max(slack, of.slack())
+	}
+	if exact {
+		return
+	}
+	t.Report("clocks_ahead", float64(t.Ahead))
+	t.Report("clocks_stale", float64(t.Stale))
+	if slack < int(consistency.Unbounded) {
+		t.Report("slack", float64(slack))
+	}
+}
 
 // HelpedShare returns the share of workers' items that others have done.
 func (t *Tick) HelpedShare() float64 { return float64(t.Helped) / float64(max(1, t.Shared)) }
@@ -107,6 +129,8 @@ func (w Work[P, D, S]) Clocks(ctx context.Context, s *rdd.Session, param P, cloc
 			t := &Tick{Clock: m.clock, Restarts: c.restarts, run: c.run, of: m, turn: turn}
 			spent := c.spent()
 			t.Busy, t.Waited, t.Shared, t.Helped = spent.busy, spent.waited, spent.items, spent.helped
+			t.Ahead, t.Stale = int(spent.Ahead), int(spent.Stale)
+			t.bounds()
 			t.Took = c.took()
 			s.Worked(t.Took - took)
 			took = t.Took
@@ -362,8 +386,9 @@ type spending struct {
 	busy          time.Duration
 	waited        time.Duration // for workers that may begin, or within their clocks
 	items, helped int           // that its workers share, and of these what others have done
+	consistency.Spread
 }
 
 func (s spending) and(o spending) spending {
-	return spending{s.busy + o.busy, s.waited + o.waited, s.items + o.items, s.helped + o.helped}
+	return spending{s.busy + o.busy, s.waited + o.waited, s.items + o.items, s.helped + o.helped, s.Max(o.Spread)}
 }

@@ -25,12 +25,17 @@ func TestVirtualTimeRepeatsEveryModel(t *testing.T) {
 			t.Parallel()
 			told := func() string {
 				var took []time.Duration
+				var last tables.Tick
 				r, err := runWith(t, args{Model: m, Clocks: clocks, Every: 3}, func(tick *tables.Tick) error {
-					took = append(took, tick.Took, tick.Busy, tick.Waited)
+					took, last = append(took, tick.Took, tick.Busy, tick.Waited), *tick
 					return nil
 				}, nil, append(virtual, "static:1,1,1,0.3")...)
 				if err != nil || fmt.Sprint(r.counts) != fmt.Sprint(counted(clocks)) {
 					t.Fatalf("the counts are %v, or %v", r.counts, err)
+				}
+				if ahead, stale := last.Ahead, last.Stale; ahead > int(m.Slack) || stale > int(m.Slack) ||
+					m.Slack > 0 && ahead == 0 || m.Slack == 0 && stale != 0 {
+					t.Errorf("workers were %d clocks ahead, reads %d behind", ahead, stale)
 				}
 				if m.Exact() && fmt.Sprint(r.sums) != fmt.Sprint(exact.sums) {
 					t.Error("the bits are others than on the real clock")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
+	"github.com/volley-engine/volley/tables/consistency"
 )
 
 // beginning is what a member of a gang gets first: the run that it is a part of.
@@ -272,7 +273,8 @@ func (r *run) sendState(w *worker, after int, state []byte) {
 	x.mu.Unlock()
 	r.out.post(rdd.Leader, func(to *writer) {
 		to.begin(aState, 0, int(w.id))
-		to.ints(after, int(spent.busy), int(spent.waited), spent.items, spent.helped)
+		to.ints(after, int(spent.busy), int(spent.waited), spent.items, spent.helped,
+			int(spent.Ahead), int(spent.Stale))
 		to.bytes(state)
 		to.end()
 	})
@@ -280,7 +282,8 @@ func (r *run) sendState(w *worker, after int, state []byte) {
 
 func (r *run) receiveState(in *reader, id int) {
 	after := in.within(r.last + 1)
-	spent := spending{time.Duration(in.int()), time.Duration(in.int()), in.int(), in.int()}
+	spent := spending{time.Duration(in.int()), time.Duration(in.int()), in.int(), in.int(),
+		consistency.Spread{Ahead: consistency.Clock(in.int()), Stale: consistency.Clock(in.int())}}
 	state := append([]byte(nil), in.bytes()...)
 	if in.err != nil || id < 0 || id >= len(r.workers) {
 		_ = in.corrupt()

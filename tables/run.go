@@ -316,6 +316,9 @@ func (r *run) finish(w *worker, state []byte) {
 	if r.out != nil {
 		r.out.await()
 	}
+	if r.reports(w.clock + 1) {
+		r.noteSpread(w)
+	}
 	switch after := w.clock + 1; {
 	case !r.reports(after):
 	case r.self == everyone:
@@ -323,6 +326,17 @@ func (r *run) finish(w *worker, state []byte) {
 	default:
 		r.sendState(w, after, state)
 	}
+}
+
+// noteSpread notes how far workers of an executor were from each other.
+func (r *run) noteSpread(w *worker) {
+	var all consistency.Spread
+	for _, t := range r.tables {
+		all = all.Max(t.spread(w))
+	}
+	w.executor.mu.Lock()
+	w.executor.spending.Spread = w.executor.spending.Max(all)
+	w.executor.mu.Unlock()
 }
 
 // reports reports whether what tables and workers are after a number of clocks is handed out.

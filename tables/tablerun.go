@@ -15,6 +15,7 @@ type tableOf interface {
 	writeSnapshot(w *writer, k kind, shard int, snapshot any)
 	shape() Shape
 	mayBegin(w *worker) bool
+	spread(w *worker) consistency.Spread
 	finish(w *worker)
 	start()
 	tick()
@@ -23,6 +24,7 @@ type tableOf interface {
 	restore(raw []byte) error
 	restored() []any
 	slack() int
+	exact() bool
 	eager() bool
 	halt()
 }
@@ -187,6 +189,14 @@ func (of *tableRun[T]) mayBegin(w *worker) (may bool) {
 	return may
 }
 
+// spread returns how far the workers of a worker's executor were from each other.
+func (of *tableRun[T]) spread(w *worker) consistency.Spread {
+	c := of.clients[w.executor.id]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.machine.Spread()
+}
+
 func (of *tableRun[T]) finish(w *worker) {
 	of.ask(of.clients[w.executor.id], func(m *consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]] {
 		return m.Finish(w.id, of.run.now())
@@ -250,6 +260,9 @@ const shortBytes = 32
 
 // eager reports whether updates leave as bandwidth allows.
 func (of *tableRun[T]) eager() bool { return of.o.Model.Eager }
+
+// exact reports whether reads see the clocks before their own and nothing newer.
+func (of *tableRun[T]) exact() bool { return of.o.Exact() }
 
 // slack returns how many clocks a worker may be ahead.
 func (of *tableRun[T]) slack() int { return int(of.o.Slack) }

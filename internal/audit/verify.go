@@ -32,6 +32,7 @@ const (
 	cursors  = "invariant 10.2, rows of a split merged evenly"
 	bspWhole = "invariant 10.3, bsp covers every row"
 	once     = "invariant 10.4, nothing merged twice"
+	stale    = "invariant 10.6, workers on tables within their slack"
 	bounded  = "invariant 10.9, every wait bounded"
 	whole    = "wholeness of the log"
 	derived  = "derived figures"
@@ -215,6 +216,18 @@ func (v *verifier) iteration(it *driver.LogIteration, line int) {
 		it.Loop > before.Loop && it.Iteration >= 1
 	v.fact(follows, whole, it.Iteration, line, "iteration %d of loop %d comes after iteration %d of loop %d",
 		it.Iteration, it.Loop, before.Iteration, before.Loop)
+	v.spread(it.Values, it.Iteration, line)
+}
+
+// spread checks that workers on tables were no further from each other than their tables allow.
+func (v *verifier) spread(values map[string]float64, iteration, line int) {
+	slack, bounded := values["slack"]
+	if !bounded {
+		return
+	}
+	for _, name := range []string{"clocks_ahead", "clocks_stale"} {
+		v.fact(values[name] <= slack, stale, iteration, line, "%s is %v, the slack %v", name, values[name], slack)
+	}
 }
 
 func (v *verifier) resume(r *driver.LogResume, line int) {
@@ -491,6 +504,9 @@ func (v *verifier) placement(s *driver.LogStep, line int) {
 
 func (v *verifier) evaluation(e *driver.LogEvaluation, line int) {
 	v.evaluations++
+	if e.Commit != nil {
+		v.spread(e.Commit.Values, e.Commit.Iteration, line)
+	}
 	v.decidedPass(e, line)
 	if !v.shaped(v.steps, line, len(e.C), len(e.Folded), len(e.Attempt), len(e.Epoch)) {
 		return

@@ -29,7 +29,20 @@ type ClientOf[V any] struct {
 	used     int
 	evicted  int
 	push     budget
+	spread   Spread
 }
+
+// Spread is how far workers of a client were from each other, at the most.
+type Spread struct {
+	Ahead Clock // clocks that one began before all others were known to have finished theirs
+	Stale Clock // clocks before its own of which a read has missed updates
+}
+
+// Max returns the greater of both numbers.
+func (s Spread) Max(o Spread) Spread { return Spread{max(s.Ahead, o.Ahead), max(s.Stale, o.Stale)} }
+
+// Spread returns how far workers were from each other so far.
+func (c *ClientOf[V]) Spread() Spread { return c.spread }
 
 // leaving is a shard that has moved: what it must have before this client says that it has let go of the one before.
 type leaving struct {
@@ -74,6 +87,7 @@ func (c *ClientOf[V]) MayBegin(id Worker, now time.Duration) bool {
 	s := c.workers[id]
 	if c.complete >= plantedGate(c.o.Needs(s.clock)) {
 		s.waits = nil
+		c.spread.Ahead = max(c.spread.Ahead, s.clock-c.complete)
 		return true
 	}
 	s.wait(forOther, 0, now)
@@ -100,6 +114,7 @@ func (c *ClientOf[V]) Row(id Worker, row Row, now time.Duration) (v V, ok bool, 
 		e.Value, e.own = c.view(s, e)
 	}
 	e.clock = s.clock
+	c.spread.Stale = max(c.spread.Stale, s.clock-of.Age)
 	return e.Value, true, c.evict()
 }
 
