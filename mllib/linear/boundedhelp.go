@@ -9,10 +9,10 @@ import (
 	"github.com/volley-engine/volley/tables"
 )
 
-// given is what a worker gives one that takes steps along a part of its rows: where they begin, their derivatives, and
-// what its own moves count for.
+// given is what a worker gives one that takes steps along a part of its rows: where its clock began, the rows'
+// derivatives, and what its own moves count for.
 type given struct {
-	At    int64
+	Next  int64
 	Coef  []float64
 	Share float64
 }
@@ -20,19 +20,12 @@ type given struct {
 // made is what a helper has come to: the rows' derivatives, and what it adds to the tables.
 type made struct{ Coef, Move, Change []float64 }
 
-// span returns the position of a part's first row and how many rows it has.
-func span(c *tables.Clock[boundedParam, rdd.Point, visited], p tables.Part) (at, n int64) {
-	rows := parameters.RowsIn(c.Param.Passes, c.Size())
-	return parameters.Span(p, c.State.Next, rows, c.Size(), c.Param.Batch)
-}
-
 // give hands out derivatives of a part's rows.
 func (p *boundedPlan) give(c *tables.Clock[boundedParam, rdd.Point, visited], part tables.Part) (g given) {
 	s := p.stepper(c)
 	k := int64(s.rows.margins())
-	at, n := span(c, part)
-	g = given{At: at, Share: s.share, Coef: make([]float64, 0, n*k)}
-	for r := range parameters.Round(at, n, c.Size()) {
+	g = given{Next: c.State.Next, Share: s.share}
+	for r := range parameters.Own(c, g.Next, c.Param.Passes, c.Param.Batch).Ranges(part.From, part.To) {
 		g.Coef = append(g.Coef, c.State.Coef[r.From*k:r.To*k]...)
 	}
 	return g
@@ -42,7 +35,7 @@ func (p *boundedPlan) give(c *tables.Clock[boundedParam, rdd.Point, visited], pa
 func (p *boundedPlan) help(c *tables.Clock[boundedParam, rdd.Point, visited], part tables.Part, g given) made {
 	s := p.stepper(c)
 	h, k := s.lend(g.Share), int64(s.rows.margins())
-	parameters.VisitPart(c, part, g.At, int64(len(g.Coef))/k, c.Param.Batch, func(before int64, b *rdd.Batch) {
+	parameters.VisitPart(c, part, g.Next, c.Param.Passes, c.Param.Batch, func(before int64, b *rdd.Batch) {
 		p.step(c, h, g.Coef[before*k:(before+int64(len(b.Rows)))*k], b)
 	})
 	return made{g.Coef, slices.Clone(h.move), slices.Clone(h.change)}
@@ -68,8 +61,7 @@ func (s *stepper) lend(share float64) *stepper {
 func (p *boundedPlan) take(c *tables.Clock[boundedParam, rdd.Point, visited], part tables.Part, m made) {
 	s := p.stepper(c)
 	k := int64(s.rows.margins())
-	at, n := span(c, part)
-	for r := range parameters.Round(at, n, c.Size()) {
+	for r := range parameters.Own(c, c.State.Next, c.Param.Passes, c.Param.Batch).Ranges(part.From, part.To) {
 		copy(c.State.Coef[r.From*k:r.To*k], m.Coef[r.Before*k:])
 	}
 	kernel.Add(m.Move, s.move)

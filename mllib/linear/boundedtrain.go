@@ -126,7 +126,8 @@ func (c *Config) boundedRun(t *train.Training, job boundedJob, plan *boundedPlan
 		r.param.Batch = b.Items(meta, batchOf(meta, prob.size(), row/all))
 	}
 	if c.StepSize == 0 {
-		r.Step = boundedStep(c.Loss) / (all + row/float64(r.param.Batch))
+		steps := float64(b.Rows(meta)) / float64(len(meta.Splits)*r.param.Batch)
+		r.Step = boundedStep(c.Loss, steps) / (all + row/float64(r.param.Batch))
 	}
 	plan.slopes.Resize(len(at.Y))
 	return r
@@ -146,17 +147,21 @@ func (r *boundedRun) train(ctx context.Context, at *solver.Point) error {
 	return nil
 }
 
-// boundedStep returns what a step is of the one that the steepest curvature of a batch allows: rows on the right side
-// curve little, or not at all.
-func boundedStep(l Loss) float64 {
-	switch l {
-	case Squared:
+// boundedStep returns what a step is of the one that the steepest curvature of a batch allows. Where a clock has only
+// some steps it is twice as long for losses that curve little, or not at all, on the right side: with more of them what
+// batches differ by would add up.
+func boundedStep(l Loss, steps float64) float64 {
+	switch {
+	case l == Squared:
 		return 0.5
-	case SquaredHinge:
+	case l == SquaredHinge || steps >= manySteps:
 		return 1
 	}
 	return 2
 }
+
+// manySteps are those of a clock in which a step has forgotten the first.
+const manySteps = 4
 
 // Rows of a worker's step.
 const (

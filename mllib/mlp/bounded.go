@@ -149,17 +149,14 @@ func (s *stepper) step(p *boundedParam, f *netFold, b *rdd.Batch) {
 	}
 }
 
-// given is where the rows of a part begin and how many they are, and what their worker's moves count for.
+// given is where the clock of a worker began, and what its moves count for.
 type given struct {
-	At, N int64
+	Next  int64
 	Share float64
 }
 
-func (p *boundedPlan) give(c *tables.Clock[boundedParam, rdd.Point, visited], part tables.Part) (g given) {
-	rows := parameters.RowsIn(c.Param.Passes, c.Size())
-	g.At, g.N = parameters.Span(part, c.State.Next, rows, c.Size(), c.Param.Batch)
-	g.Share = p.stepper(c).share
-	return g
+func (p *boundedPlan) give(c *tables.Clock[boundedParam, rdd.Point, visited], _ tables.Part) given {
+	return given{c.State.Next, p.stepper(c).share}
 }
 
 // help takes steps along a part of another worker's rows, from where this worker's own have led, and returns what that
@@ -173,7 +170,9 @@ func (p *boundedPlan) help(c *tables.Clock[boundedParam, rdd.Point, visited], pa
 	h.share, h.by = g.Share, p.solver()
 	copy(h.net.V, s.net.V)
 	clear(h.move)
-	parameters.VisitPart(c, part, g.At, g.N, c.Param.Batch, func(_ int64, b *rdd.Batch) { h.step(&c.Param, p.fold, b) })
+	parameters.VisitPart(c, part, g.Next, c.Param.Passes, c.Param.Batch, func(_ int64, b *rdd.Batch) {
+		h.step(&c.Param, p.fold, b)
+	})
 	return slices.Clone(h.move)
 }
 
