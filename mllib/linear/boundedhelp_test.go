@@ -33,6 +33,9 @@ func TestHelpedWorkersComeToTheOptimum(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if testing.Short() && name != "half passes" {
+				t.Skip("one of them is enough for the race detector")
+			}
 			path, _, _ := sample(t, 8000, 12, name == "sparse rows")
 			c := defaults(path)
 			c.Tol = 1e-7
