@@ -217,6 +217,8 @@ func (r *run) do(w *worker, t task, own func(from, to int)) error {
 		w.executor.helped += t.Take.Len()
 		w.executor.mu.Unlock()
 		return r.hands.take(w, partOf(*t.Take), t.made)
+	case t.Fail != nil:
+		return fault.Newf(fault.Timeout, "wait", fmt.Sprintf("worker %d", t.Fail.Helper), "for %v", t.Fail.Waited)
 	}
 	return nil
 }

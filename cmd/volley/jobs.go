@@ -279,7 +279,7 @@ type runResult struct {
 	MeanShare           float64            `json:"mean_share"`
 	MeanNEff            float64            `json:"mean_neff"`
 	Waited              *float64           `json:"waited_share,omitempty"` // of slots' time, of workers on tables
-	Helped              *float64           `json:"helped_share,omitempty"` // of rows, by other workers: flexrr's
+	Helped              *float64           `json:"helped_share,omitempty"` // of steps, by other workers: flexrr's
 	Executors           int                `json:"executors"`
 	Slots               int                `json:"slots"`
 	Splits              int                `json:"splits"`

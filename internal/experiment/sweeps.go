@@ -84,13 +84,16 @@ func flexrrs(s Size, seeds int) map[string]*Sweep {
 		fig10.Points = append(fig10.Points, Point{"α " + alpha, alone(flexrrWorkers, seeded("power-law:"+alpha+":",
 			seeds)...)})
 	}
+	fig10.Theirs = map[string]map[string]string{"α 11": {"SSP": "0.61 of BSP's", "BSP RR": "0.60", "FlexRR": "0.52"}}
 	fig12 := base("FlexRR, figure 12: half of the machines have three quarters of the work", jobs[:1], []Point{
 		{"even", alone(flexrrWorkers, "rate:"+strconv.Itoa(defaultRate))}, {"uneven", alone(flexrrWorkers, "uneven")}},
 		"As speeds: half of the slots have a third of the others'. The paper: SSP takes 54 % longer than without, "+
 			"FlexRR "+
 			"is close to Ideal.")
-	fig13 := base("FlexRR, figure 13: helpers that hold a part of their helpees' data", jobs[:1],
-		slowed(slowWorker, seeds, 100, 400), "The paper, without delays: with a quarter of the data close to all of "+
+	fig12.Theirs = map[string]map[string]string{"uneven": {"SSP": "1.54 of even", "FlexRR": "close to Ideal"}}
+	fig13 := base("FlexRR, figure 13: parts of a clock that helpers may do", jobs[:1],
+		slowed(slowWorker, seeds, 100, 400), "Here helpers hold all rows. The paper, without delays: with a quarter "+
+			"of the data close to all of "+
 			"it, "+
 			"and much better than SSP.")
 	fig13.Ways = []Way{flexrrWays[1]}
@@ -166,6 +169,8 @@ func lazytables(s Size, seeds int) map[string]*Sweep {
 			"−9.5e8: {1, 0} 236.2 s, {2, 0} 206.6, {4, 0} 237.0, {1, 3} 222.7, {2, 1} 193.7.", aboutLoad),
 		Ways: []Way{stale(1, 0), stale(2, 0), stale(4, 0), stale(8, 0), stale(1, 1), stale(1, 3), stale(1, 7),
 			stale(2, 1), syncs("asp", "asp")}}
+	fig3.Theirs = map[string]map[string]string{"no stragglers": {"{1, 0}": "236.2 s", "{2, 0}": "206.6 s",
+		"{4, 0}": "237.0 s", "{1, 3}": "222.7 s", "{2, 1}": "193.7 s"}}
 	fig5 := &Sweep{Title: "LazyTable, figure 5: staleness in matrix factorization", Jobs: []Job{mf}, Reach: true,
 		Points: jitter, Clocks: 40, About: append(about[:2:2], "The paper: MF tolerates less staleness, and SSP with "+
 			"slack 1 is best.", aboutLoad),

@@ -226,6 +226,7 @@ const (
 	HelpBeforeOwn      // a helper helps before its own work is done
 	HelpCancelLost     // a cancellation that is lost is not sent again
 	HelpCompletedLost  // that help is completed is not said again
+	HelpBeyondTail     // more is offered than helpers hold
 
 	bugs
 )

@@ -226,6 +226,7 @@ var proofs = []proof{
 	{mutant.HelpBeforeOwn, "help before one's own work", "help.turn"},
 	{mutant.HelpCancelLost, "lost cancellation not sent again", "help.wait"},
 	{mutant.HelpCompletedLost, "lost completion not sent again", "help.wait"},
+	{mutant.HelpBeyondTail, "more offered than helpers hold", "help.tail"},
 }
 
 // TestEveryPlantedBugIsFound plants each bug and looks for it with the oracle

@@ -173,7 +173,7 @@ func (m *Machine) onProgress(x Progress, timer time.Duration) []Command {
 func (m *Machine) first() int { return max(m.done, m.inHand) }
 
 func (m *Machine) floor() int {
-	return max(m.first(), m.items-int(m.o.Tail*float64(m.items)))
+	return max(m.first(), plantedFloor(m.items-int(m.o.Tail*float64(m.items))))
 }
 
 // offer offers the last items that are left to a helper; some stay.

@@ -19,3 +19,10 @@ func plantedTurn(turn bool) bool { return turn || mutant.On(mutant.HelpBeforeOwn
 func plantedAgain() bool { return !mutant.On(mutant.HelpCancelLost) }
 
 func plantedSaid() bool { return !mutant.On(mutant.HelpCompletedLost) }
+
+func plantedFloor(floor int) int {
+	if mutant.On(mutant.HelpBeyondTail) {
+		return 0
+	}
+	return floor
+}

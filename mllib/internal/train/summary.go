@@ -20,7 +20,7 @@ type Summary struct {
 	MeanShare  float64
 	MeanNEff   float64
 	Waited     float64 // share of their time that slots of workers on tables waited
-	Helped     float64 // share of their rows that other workers have processed for them
+	Helped     float64 // share of their steps that other workers have taken for them
 	Rows       int64
 	Features   int
 	Processed  int64   // rows folded and merged in training steps
