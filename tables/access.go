@@ -115,6 +115,46 @@ func (s *Access[T]) IncRow(row int, by []T) {
 	}
 }
 
+// IncCells adds to cells of a row, by numbers to columns that ascend; it waits where the model has it.
+func (s *Access[T]) IncCells(row int, columns []int32, by []T) {
+	if len(columns) == 0 {
+		return
+	}
+	s.ascending(columns, by)
+	if s.within(row); s.seat.Due() {
+		s.flush()
+	}
+	delta := Row[T]{columns, by}
+	switch {
+	case s.of.o.Bound > 0:
+		s.bounded(row, s.of.sums.Clone(delta))
+	case s.of.table.shape.Sparse:
+		e := s.seat.Log(consistency.Row(row))
+		e.Delta = merge(e.Delta, delta)
+	default:
+		e := s.touch(row)
+		e.Delta = s.of.sums.Add(e.Delta, delta)
+		if e.Read() {
+			e.Value = s.of.sums.Add(e.Value, delta)
+		}
+	}
+}
+
+// ascending stops a program that names columns that are not there, or not in their order.
+func (s *Access[T]) ascending(columns []int32, by []T) {
+	if len(columns) != len(by) {
+		panic(fmt.Sprintf("table %q: %d numbers are added to %d columns", s.of.table.name, len(by), len(columns)))
+	}
+	before := int32(-1)
+	for _, c := range columns {
+		if c <= before || int(c) >= s.of.table.shape.Columns {
+			panic(fmt.Sprintf("table %q: column %d after %d: they ascend from 0 to %d", s.of.table.name, c, before,
+				s.of.table.shape.Columns-1))
+		}
+		before = c
+	}
+}
+
 // boundedRow adds to a row once the value bound allows it of each of its cells.
 func (s *Access[T]) boundedRow(row int, by []T) {
 	if s.within(row); s.seat.Due() {

@@ -39,8 +39,8 @@ func (f *ldaFlags) command() *cobra.Command {
 		Use:   "lda --data URI…",
 		Short: "Find topics in documents",
 		Long: `Finds --topics topics: distributions of words, of which each document mixes some
-(latent Dirichlet allocation by collapsed Gibbs sampling, each token's topic being
-offered what its word and its document have). The mixtures' prior becomes
+(latent Dirichlet allocation by collapsed Gibbs sampling; a token takes as long as its
+document has topics, however many there are). The mixtures' prior becomes
 asymmetric by what the documents say, unless --fixed-alpha. Data is in the format
 of lda-c: a document a line, as the number of its different words and then each as
 number:count, numbers from 0; or, by --format, in that of UCI's bags of words (document,

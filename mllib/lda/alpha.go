@@ -19,13 +19,10 @@ func (c *corpus) measure(mixtures *tables.Access[float64], step int) {
 	}
 	all := digamma(c.sum)
 	for d := range c.documents() {
-		mix, n := c.mixture(d)
-		for k, m := range mix {
-			if m > 0 {
-				sums[k] += digamma(float64(m)+c.alphas[k]) - base[k]
-			}
+		for _, m := range c.mixture(d) {
+			sums[m.topic] += digamma(float64(m.n)+c.alphas[m.topic]) - base[m.topic]
 		}
-		sums[c.topics] += digamma(float64(n)+c.sum) - all
+		sums[c.topics] += digamma(float64(c.docs[d].tokens)+c.sum) - all
 	}
 	mixtures.IncRow(step, sums)
 }
@@ -46,10 +43,9 @@ func stepped(alphas, sums []float64) []float64 {
 
 // setAlphas takes alphas over.
 func (c *corpus) setAlphas(alphas []float64) {
-	c.alphas, c.alphaSum, c.sum = alphas, c.alphaSum[:0], 0
+	c.alphas, c.sum = alphas, 0
 	for _, a := range alphas {
 		c.sum += a
-		c.alphaSum = append(c.alphaSum, c.sum)
 	}
 }
 

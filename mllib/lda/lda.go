@@ -65,7 +65,7 @@ type Plan struct {
 	pairs rdd.Step[topWords, together]
 	// counts has in how many documents each word of texts is.
 	counts rdd.Step[int, frequencies]
-	// words has of each word how many of its tokens are of each topic, totals of all words.
+	// words has of each word how many of its tokens are of each topic, wordsOfRow a row; totals of all words.
 	words  *tables.Table[int32]
 	totals *tables.Table[int64]
 	// mixtures has, a row each time, what a step of alpha needs of all documents.
@@ -105,7 +105,7 @@ func Build(g *rdd.Graph, c Config) *Plan {
 	}
 	docs := rdd.Pack(lines, rdd.Splits(c.Splits), rdd.Seed(c.Seed))
 	p := &Plan{docs: docs, sizes: rdd.Aggregate(docs, sizing()), pairs: rdd.Aggregate(docs, pairing()),
-		words:    tables.New[int32](g, "words", tables.Sparse(0, c.Topics), c.Model),
+		words:    tables.New[int32](g, "words", tables.Sparse(0, wordsOfRow*c.Topics), c.Model),
 		totals:   tables.New[int64](g, "totals", tables.Dense(1, c.Topics), c.Model),
 		mixtures: tables.New[float64](g, "mixtures", tables.Dense(c.MaxIterations/alphaEvery+1, c.Topics+1), c.Model)}
 	if c.Format == Text {

@@ -209,9 +209,9 @@ func TestTopicsGoOnAsIfNothingHadBeen(t *testing.T) {
 func TestSamplingIsFromThePosterior(t *testing.T) {
 	t.Parallel()
 	const alpha, beta, draws = 0.3, 0.2, 400_000
-	rng := rand.New(rand.NewPCG(1, 2))
+	rng := rand.NewPCG(1, 2)
 	docs := []document{{[]int32{0, 1}, []int32{2, 1}}}
-	c := newCorpus(docs, 2, nil, rng)
+	c := newCorpus(docs, 2, nil, rand.New(rng))
 	c.setAlphas([]float64{alpha, 2 * alpha})
 	weight := func(z [3]int) float64 { // p(w, z) by definition, words 0, 0, 1
 		n, nk := [2][2]float64{}, [2]float64{}
@@ -224,15 +224,13 @@ func TestSamplingIsFromThePosterior(t *testing.T) {
 		}
 		return p
 	}
-	counted, rows := map[[3]int]float64{}, [2][2]int32{}
+	counted, rows, totals := map[[3]int]float64{}, [2][2]int32{}, []int64{0, 0}
 	for i, w := range []int{0, 0, 1} {
 		rows[w][c.topic[i]]++
-		c.totals[c.topic[i]]++
-	}
-	for k := range c.totals {
-		c.totals[k] += 2 * beta
+		totals[c.topic[i]]++
 	}
 	for range draws {
+		c.begin(totals, beta, 2)
 		for i, w := range c.words {
 			row := tables.Row[int32]{Columns: []int32{}, Values: []int32{}}
 			for k, n := range rows[w] {
@@ -240,14 +238,16 @@ func TestSamplingIsFromThePosterior(t *testing.T) {
 					row.Columns, row.Values = append(row.Columns, int32(k)), append(row.Values, n)
 				}
 			}
-			columns := c.load(row)
+			c.load(row)
 			for j := c.ends[i]; j < c.ends[i+1]; j++ {
-				c.sample(j, columns, beta, rng)
+				c.sample(j, rng)
 			}
-			copy(rows[w][:], c.now)
-			clear(c.now)
-			clear(c.before)
-			c.moves = c.moves[:0]
+			c.columns, c.changes = c.columns[:0], c.changes[:0]
+			c.unload(0)
+			for i, k := range c.columns {
+				rows[w][k] += c.changes[i]
+				totals[k] += int64(c.changes[i])
+			}
 		}
 		counted[[3]int{int(c.topic[0]), int(c.topic[1]), int(c.topic[2])}]++
 	}
@@ -260,6 +260,45 @@ func TestSamplingIsFromThePosterior(t *testing.T) {
 		want, got := weight(z)/sum, counted[z]/draws
 		if math.Abs(got-want) > 0.005 {
 			t.Errorf("topics %v: a share of %.4f, want %.4f", z, got, want)
+		}
+	}
+}
+
+// TestLongDocumentsAreCounted: one of more tokens of a topic than a share holds loses none, and its shares are the same
+// whatever was sampled before.
+func TestLongDocumentsAreCounted(t *testing.T) {
+	t.Parallel()
+	const tokens, topics = 300_000, 3
+	rng := rand.NewPCG(3, 4)
+	docs := []document{{[]int32{0, 1}, []int32{tokens - 5, 5}}, {[]int32{1}, []int32{2}}}
+	c := newCorpus(docs, topics, nil, rand.New(rng))
+	c.setAlphas([]float64{5e6, 0.1, 0.1}) // nearly all are of the first
+	sums := make([]int64, topics)
+	for _, k := range c.topic {
+		sums[k]++
+	}
+	for range 3 {
+		c.begin(sums, 0.1, 2)
+		for i, w := range c.words {
+			for j := c.ends[i]; j < c.ends[i+1]; j++ {
+				c.sample(j, rng)
+			}
+			c.unload(w)
+		}
+		for k, n := range c.totals {
+			sums[k] = int64(n - 0.2 + 0.5)
+		}
+	}
+	c.arrange()
+	again := newCorpus(docs, topics, c.state(), nil)
+	again.arrange()
+	for d := range docs {
+		got, want, n := c.mixture(d), again.mixture(d), 0
+		for _, m := range got {
+			n += int(m.n)
+		}
+		if !slices.Equal(got, want) || n != docs[d].tokens() || d == 0 && len(got) < tokens/most {
+			t.Errorf("document %d: %v of %d tokens, rebuilt %v", d, got, docs[d].tokens(), want)
 		}
 	}
 }

@@ -2,10 +2,12 @@ package lda
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
 
+	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/tables"
 )
 
@@ -17,36 +19,40 @@ type corpus struct {
 	doc    []int32  // by token
 	place  []int32  // by token: where its topic is in the worker's state
 	topic  []uint16 // by token
-	first  []int    // by document: its tokens are at[first[d]:first[d+1]]
-	at     []int32
+	docs   []extent
+	mixes  []share // by document: topics that its tokens are of, in the places of its tokens
 	topics int
-	offers int     // of each kind to a token
-	mixes  []int32 // by document and topic: how many of its tokens are of it
 	alphas []float64
 	sum    float64 // of alphas
 	sampler
 }
 
+// extent is where a document's tokens are in the worker's state, and its topics in mixes.
+type extent struct{ first, tokens, topics int32 }
+
+// share is how many of a document's tokens are of a topic. One of more tokens than fit has several, all full but the
+// last.
+type share struct{ topic, n uint16 }
+
+const most = math.MaxUint16
+
 // newCorpus lays documents out. Topics are those of a worker's state, or drawn where there are none.
 func newCorpus(docs []document, k int, of []uint16, rng *rand.Rand) *corpus {
-	c := &corpus{ends: []int{0}, first: []int{0}, mixes: make([]int32, len(docs)*k), topics: k,
-		offers: offersOf(k)}
-	c.totals, c.now, c.before = make([]float64, k), make([]int32, k), make([]int32, k)
-	c.parts, c.change = make([]float64, k), make([]int32, k)
+	c := &corpus{ends: []int{0}, topics: k, sampler: newSampler(k)}
 	type token struct{ word, doc, place int32 }
 	var all []token
 	for d, doc := range docs {
+		c.docs = append(c.docs, extent{first: int32(len(all)), tokens: int32(doc.tokens())})
 		for i, w := range doc.words {
 			for range doc.counts[i] {
 				all = append(all, token{w, int32(d), int32(len(all))})
 			}
 		}
-		c.first = append(c.first, len(all))
 	}
+	c.mixes = make([]share, len(all))
 	slices.SortFunc(all, func(a, b token) int {
 		return cmp.Or(cmp.Compare(a.word, b.word), cmp.Compare(a.place, b.place))
 	})
-	c.at = make([]int32, len(all))
 	for i, t := range all {
 		if i == 0 || t.word != all[i-1].word {
 			c.words, c.ends = append(c.words, t.word), append(c.ends, i)
@@ -59,8 +65,7 @@ func newCorpus(docs []document, k int, of []uint16, rng *rand.Rand) *corpus {
 			topic = uint16(rng.IntN(k))
 		}
 		c.doc, c.place, c.topic = append(c.doc, t.doc), append(c.place, t.place), append(c.topic, topic)
-		c.at[t.place] = int32(i)
-		c.mixes[int(t.doc)*k+int(topic)]++
+		c.more(int(t.doc), topic)
 	}
 	return c
 }
@@ -75,226 +80,282 @@ func (c *corpus) state() []uint16 {
 }
 
 // documents returns how many there are.
-func (c *corpus) documents() int { return len(c.first) - 1 }
+func (c *corpus) documents() int { return len(c.docs) }
 
-// mixture returns how many tokens of a document are of each topic, and how many it has.
-func (c *corpus) mixture(d int) (of []int32, n int) {
-	return c.mixes[d*c.topics : (d+1)*c.topics], c.first[d+1] - c.first[d]
+// mixture returns of which topics a document's tokens are.
+func (c *corpus) mixture(d int) []share {
+	of := &c.docs[d]
+	return c.mixes[of.first : of.first+of.topics]
 }
 
-// sampler is what sampling needs from word to word.
+// more counts one more of a document's tokens to a topic.
+func (c *corpus) more(d int, topic uint16) {
+	mix := c.mixture(d)
+	for i := range mix {
+		if mix[i].topic == topic && mix[i].n < most {
+			mix[i].n++
+			return
+		}
+	}
+	c.mixes[int(c.docs[d].first)+len(mix)] = share{topic, 1}
+	c.docs[d].topics++
+}
+
+// fewer counts one less.
+func (c *corpus) fewer(d int, topic uint16) {
+	mix, at := c.mixture(d), -1
+	for i := range mix {
+		if mix[i].topic == topic {
+			if at = i; mix[i].n < most {
+				break
+			}
+		}
+	}
+	if mix[at].n--; mix[at].n == 0 {
+		mix[at] = mix[len(mix)-1]
+		c.docs[d].topics--
+	}
+}
+
+// arrange has each document's topics in an order that follows from how many tokens are of them, whatever was sampled
+// before; those that are drawn most are found first.
+func (c *corpus) arrange() {
+	for d := range c.docs {
+		slices.SortFunc(c.mixture(d), func(a, b share) int {
+			return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.topic, b.topic))
+		})
+	}
+}
+
+// sampler has what a token's weights are made of, for the word at hand: each topic's is the sum of a part that its
+// document's tokens of the topic have, and one that the topic's prior has. The first is summed over the document's own
+// topics; the second is kept up to date, with its sums over blocks of topics, so that a token takes as long as its
+// document has topics, and not as there are any (F+LDA, Yu et al. 2015, section 3.2, with blocks in place of its tree).
 type sampler struct {
-	totals   []float64   // by topic: tokens of all words, and β for each word
-	now      []int32     // by topic: tokens of the word
-	before   []int32     // as its row had them
-	sums     []int32     // of the row, up to each of its columns
-	moves    [][2]uint16 // of the word's tokens, from a topic to another
-	change   []int32     // by topic: what they come to
-	alphaSum []float64   // of alphas, up to each
-	parts    []float64   // by topic: of a token's weights what its word has to do with
-	upTo     []float64   // of weights, up to the end of each block of topics
+	beta    float64
+	totals  []float64 // by topic: tokens of all words, and β for each word
+	inverse []float64 // by topic: 1 / totals
+	now     []int32   // by topic: tokens of the word
+	change  []int32   // by topic: of these, how many more than there were
+	word    []float64 // by topic: (now + β) / totals
+	prior   []float64 // by topic: that times its alpha
+	blocks  []float64 // of prior: sums of 1 << shift topics
+	shift   int
+	all     float64  // of blocks
+	touched []uint64 // a bit for each topic that the word has, or had
+	columns []int32
+	changes []int32
+	ahead   [16]uint32
 }
 
-// offersOf returns how often a token is offered a topic that its word has, and one that its document has, in an
-// iteration: more often where there are more topics, as each offer is then less likely to be taken. Of the Associated
-// Press's documents with 100 topics, two leave the perplexity 3 % above that of sampling from all topics, four 1 %.
-func offersOf(topics int) int { return max(2, bits.Len(uint(topics))-3) }
+func newSampler(k int) sampler {
+	s := sampler{totals: make([]float64, k), inverse: make([]float64, k), now: make([]int32, k),
+		change: make([]int32, k), word: make([]float64, k), prior: make([]float64, k),
+		touched: make([]uint64, k/64+1), shift: bits.Len(uint(k-1))/2 + 1}
+	s.blocks = make([]float64, (k-1)>>s.shift+1)
+	return s
+}
 
-// sweep samples the topics of all tokens once, by Metropolis and Hastings with offers that cost no more where there are
-// more topics: what the word's row says, and what the document's other tokens say (LightLDA, Yuan et al. 2015,
-// section 4). It calls done with each part of its documents that it begins.
-func (c *corpus) sweep(beta float64, words *tables.Access[int32], rng *rand.Rand, done func(documents float64)) {
-	share := float64(c.documents()) / float64(max(1, len(c.words)))
-	for i, w := range c.words {
-		done(share)
-		columns := c.load(words.Row(int(w)))
-		if c.topics <= mostWeighed {
-			c.weigh(i, beta, rng)
-		} else {
-			for j := c.ends[i]; j < c.ends[i+1]; j++ {
-				c.sample(j, columns, beta, rng)
+// begin takes over how many tokens are of each topic, before the first word.
+func (c *corpus) begin(totals []int64, beta float64, vocabulary int) {
+	c.beta = beta
+	clear(c.blocks)
+	for k, n := range totals {
+		c.totals[k] = float64(n) + beta*float64(vocabulary)
+		c.inverse[k] = 1 / c.totals[k]
+		c.word[k] = beta * c.inverse[k]
+		c.prior[k] = c.alphas[k] * c.word[k]
+		c.blocks[k>>c.shift] += c.prior[k]
+	}
+	c.arrange()
+}
+
+// sweep samples the topics of all tokens once. It calls done with each part of its documents that it begins.
+func (c *corpus) sweep(words *tables.Access[int32], rng *rand.PCG, done func(documents float64)) {
+	part := float64(c.documents()) / float64(max(1, len(c.words)))
+	var row tables.Row[int32]
+	c.rows(func(r int) { row = words.Row(r) }, func(i int, w int32) {
+		done(part)
+		c.load(ofWord(row, w, c.topics))
+		for j := c.ends[i]; j < c.ends[i+1]; {
+			next := min(j+len(c.ahead), c.ends[i+1])
+			for c.look(j, next); j < next; j++ {
+				c.sample(j, rng)
 			}
 		}
-		for _, k := range columns {
-			c.now[k], c.before[k] = 0, 0
+		c.unload(w)
+	}, words)
+}
+
+// look has the processor fetch what tokens' documents have of topics.
+func (c *corpus) look(from, to int) {
+	for j, d := range c.doc[from:to] {
+		c.ahead[j] = uint32(c.docs[d].first)
+	}
+	kernel.PrefetchAt(c.mixes, c.ahead[:to-from])
+}
+
+// wordsOfRow is of how many words a row of the table is: most words are of few tokens, and a row of one would take
+// longer to ask for than to sample.
+const wordsOfRow = 16
+
+// rows goes through words, those of a row after one another, and adds what has changed of it.
+func (c *corpus) rows(begin func(row int), each func(i int, w int32), words *tables.Access[int32]) {
+	for i := 0; i < len(c.words); {
+		row := c.words[i] / wordsOfRow
+		begin(int(row))
+		c.columns, c.changes = c.columns[:0], c.changes[:0]
+		for ; i < len(c.words) && c.words[i]/wordsOfRow == row; i++ {
+			each(i, c.words[i])
 		}
-		for _, m := range c.moves {
-			c.now[m[1]] = 0
-		}
-		c.tell(int(w), words)
+		words.IncCells(int(row), c.columns, c.changes)
 	}
 }
 
-// tell adds to a word's row what its tokens have moved, once for each topic.
-func (c *corpus) tell(word int, words *tables.Access[int32]) {
-	for _, m := range c.moves {
-		c.change[m[0]]--
-		c.change[m[1]]++
+// firstColumn returns where a word's topics begin in its row.
+func firstColumn(w int32, topics int) int32 { return w % wordsOfRow * int32(topics) }
+
+// ofWord returns a word's part of a row; its columns are those of the row.
+func ofWord(row tables.Row[int32], w int32, topics int) tables.Row[int32] {
+	first := firstColumn(w, topics)
+	from, _ := slices.BinarySearch(row.Columns, first)
+	to, _ := slices.BinarySearch(row.Columns[from:], first+int32(topics))
+	return tables.Row[int32]{Columns: row.Columns[from : from+to], Values: row.Values[from : from+to]}
+}
+
+// load takes a word's part of its row.
+func (c *corpus) load(row tables.Row[int32]) {
+	for i, column := range row.Columns {
+		k := column % int32(c.topics)
+		c.now[k] = row.Values[i]
+		c.touched[k/64] |= 1 << (k % 64)
+		c.weigh(k)
 	}
-	for _, m := range c.moves {
-		for _, k := range m {
-			if n := c.change[k]; n != 0 {
-				words.Inc(word, int(k), n)
-				c.change[k] = 0
+	c.all = 0
+	for _, b := range c.blocks {
+		c.all += b
+	}
+}
+
+// unload lets go of the word, and notes what has changed of its row.
+func (c *corpus) unload(w int32) {
+	first := firstColumn(w, c.topics)
+	for i, set := range c.touched {
+		for ; set != 0; set &= set - 1 {
+			k := int32(i*64 + bits.TrailingZeros64(set))
+			if c.change[k] != 0 {
+				c.columns, c.changes = append(c.columns, first+k), append(c.changes, c.change[k])
 			}
+			c.now[k], c.change[k] = 0, 0
+			c.weigh(k)
 		}
-	}
-	c.moves = c.moves[:0]
-}
-
-// mostWeighed is up to how many topics all are weighed for each token: that takes less time than offers do, and leaves
-// less to chance.
-const mostWeighed = 128
-
-// weigh gives each of a word's tokens a topic by the weights of all topics, as Gibbs sampling has it (Griffiths and
-// Steyvers 2004, equation 5).
-func (c *corpus) weigh(i int, beta float64, rng *rand.Rand) {
-	k := c.topics
-	alphas, now, totals := c.alphas[:k], c.now[:k], c.totals[:k]
-	parts := c.parts[:k] // of the weights, but for the document's
-	for t := range parts {
-		parts[t] = (float64(now[t]) + beta) / totals[t]
-	}
-	for j := c.ends[i]; j < c.ends[i+1]; j++ {
-		had, d := c.topic[j], int(c.doc[j])
-		mix := c.mixes[d*k : (d+1)*k]
-		mix[had]--
-		now[had]--
-		totals[had]--
-		parts[had] = (float64(now[had]) + beta) / totals[had]
-		is := c.drawn(mix, alphas, parts, rng)
-		mix[is]++
-		now[is]++
-		totals[is]++
-		parts[is] = (float64(now[is]) + beta) / totals[is]
-		if is != had {
-			c.topic[j] = is
-			c.moves = append(c.moves, [2]uint16{had, is})
-		}
+		c.touched[i] = 0
 	}
 }
 
-// atOnce is how many topics' weights are added up at once: one after another they would wait for each other.
-const atOnce = 8
-
-// drawn draws a topic by weights that are products of what the document and the word have to do with it.
-func (c *corpus) drawn(mix []int32, alphas, parts []float64, rng *rand.Rand) uint16 {
-	c.upTo = c.upTo[:0]
-	sum, t := 0.0, 0
-	for ; t+atOnce <= len(mix); t += atOnce {
-		m, a, p := mix[t:t+atOnce:t+atOnce], alphas[t:t+atOnce:t+atOnce], parts[t:t+atOnce:t+atOnce]
-		one := float64((float64(m[0])+a[0])*p[0]) + float64((float64(m[1])+a[1])*p[1])
-		two := float64((float64(m[2])+a[2])*p[2]) + float64((float64(m[3])+a[3])*p[3])
-		three := float64((float64(m[4])+a[4])*p[4]) + float64((float64(m[5])+a[5])*p[5])
-		four := float64((float64(m[6])+a[6])*p[6]) + float64((float64(m[7])+a[7])*p[7])
-		sum += (one + two) + (three + four)
-		c.upTo = append(c.upTo, sum)
-	}
-	for ; t < len(mix); t++ {
-		sum += float64((float64(mix[t]) + alphas[t]) * parts[t])
-	}
-	u := rng.Float64() * sum
-	block := 0
-	for block < len(c.upTo) && c.upTo[block] <= u {
-		block++
-	}
-	if block > 0 {
-		u -= c.upTo[block-1]
-	}
-	last := min(len(mix), (block+1)*atOnce) - 1
-	for t = block * atOnce; t < last; t++ {
-		if u -= float64((float64(mix[t]) + alphas[t]) * parts[t]); u < 0 {
-			break
-		}
-	}
-	return uint16(min(t, len(mix)-1))
+// weigh brings a topic's weights up to date.
+func (c *corpus) weigh(k int32) {
+	w := float64(float64(c.now[k])+c.beta) * c.inverse[k]
+	p := float64(c.alphas[k] * w)
+	more := p - c.prior[k]
+	c.word[k], c.prior[k] = w, p
+	c.blocks[k>>c.shift] += more
+	c.all += more
 }
 
-// load takes a word's row, and returns its topics.
-func (c *corpus) load(row tables.Row[int32]) []int32 {
-	c.sums = c.sums[:0]
-	sum := int32(0)
-	for i, k := range row.Columns {
-		c.now[k], c.before[k] = row.Values[i], row.Values[i]
-		sum += row.Values[i]
-		c.sums = append(c.sums, sum)
-	}
-	return row.Columns
+// count counts a token of the word to a topic, or no more.
+func (c *corpus) count(k uint16, by int32) {
+	c.now[k] += by
+	c.change[k] += by
+	c.totals[k] += float64(by)
+	c.inverse[k] = 1 / c.totals[k]
+	c.weigh(int32(k))
 }
 
-// sample gives a token another topic, or the same.
-func (c *corpus) sample(j int, columns []int32, beta float64, rng *rand.Rand) {
+// sample gives a token another topic, or the same, by the weights of all but itself (Griffiths and Steyvers 2004,
+// equation 5). What it has to do with its own topic's weights is put aside first; where it stays, as most do, no count
+// has changed.
+func (c *corpus) sample(j int, rng *rand.PCG) {
 	had, d := c.topic[j], int(c.doc[j])
-	mix, _ := c.mixture(d)
-	at := c.at[c.first[d]:c.first[d+1]]
-	mix[had]--
-	c.now[had]--
-	c.totals[had]--
-	weight := func(t uint16) float64 {
-		return (float64(mix[t]) + c.alphas[t]) * (float64(c.now[t]) + beta) / c.totals[t]
-	}
-	c.before[had]-- // offers do not count the token itself: else they would hold it where it is
-	is, its := had, weight(had)
-	for range c.offers {
-		if t := c.byWord(columns, had, beta, rng); t != is {
-			w := weight(t)
-			if rng.Float64()*its*(float64(c.before[t])+beta) < w*(float64(c.before[is])+beta) {
-				is, its = t, w
-			}
+	mix := c.mixture(d)
+	with := c.word[had]
+	without := float64(float64(c.now[had]-1)+c.beta) / (c.totals[had] - 1)
+	c.word[had] = without
+	own := c.own(mix) - without
+	prior := c.all + float64(c.alphas[had]*(without-with))
+	u := uniform(rng) * (own + prior)
+	if u < own {
+		is := c.ofDocument(mix, had, u)
+		if c.word[had] = with; is != had {
+			c.move(j, d, had, is)
 		}
-		if t := c.byDocument(at, int(c.place[j])-c.first[d], rng); t != is {
-			w := weight(t)
-			if rng.Float64()*its*(float64(mix[t])+c.alphas[t]) < w*(float64(mix[is])+c.alphas[is]) {
-				is, its = t, w
-			}
-		}
+		return
 	}
-	c.before[had]++
-	mix[is]++
-	c.now[is]++
-	c.totals[is]++
-	if is != had {
-		c.topic[j] = is
-		c.moves = append(c.moves, [2]uint16{had, is})
+	c.count(had, -1)
+	is := c.ofPrior(u - own)
+	if c.count(is, 1); is != had {
+		c.moved(j, d, had, is)
 	}
 }
 
-// byWord offers a topic as often as the word's other tokens have it, and each one with β.
-func (c *corpus) byWord(columns []int32, had uint16, beta float64, rng *rand.Rand) uint16 {
-	others := float64(c.sums[len(c.sums)-1] - 1)
-	if rng.Float64()*(others+float64(c.topics)*beta) >= others {
-		return uint16(rng.IntN(c.topics))
-	}
-	for {
-		u := rng.Int32N(c.sums[len(c.sums)-1])
-		at := above(c.sums, float64(u))
-		if t := uint16(columns[at]); t != had || u < c.sums[at]-1 { // the last of its topic's is the token itself
-			return t
-		}
-	}
+// move counts a token to another topic.
+func (c *corpus) move(j, d int, had, is uint16) {
+	c.count(had, -1)
+	c.count(is, 1)
+	c.moved(j, d, had, is)
 }
 
-// byDocument offers a topic as often as the document's other tokens have it, and each one with its alpha.
-func (c *corpus) byDocument(at []int32, own int, rng *rand.Rand) uint16 {
-	others := len(at) - 1
-	if u := rng.Float64() * (float64(others) + c.sum); u >= float64(others) {
-		return uint16(above(c.alphaSum, rng.Float64()*c.sum))
-	} else if int(u) >= own {
-		return c.topic[at[int(u)+1]]
-	} else {
-		return c.topic[at[int(u)]]
-	}
+// moved has its document know.
+func (c *corpus) moved(j, d int, had, is uint16) {
+	c.topic[j] = is
+	c.touched[is/64] |= 1 << (is % 64)
+	c.fewer(d, had)
+	c.more(d, is)
 }
 
-// above returns the first place at which ascending sums are above a number; the last, at most.
-func above[T int32 | float64](sums []T, u float64) int {
-	lo, hi := 0, len(sums)-1
-	for lo < hi {
-		if mid := int(uint(lo+hi) >> 1); float64(sums[mid]) > u {
-			hi = mid
-		} else {
-			lo = mid + 1
+// uniform returns a number in [0, 1).
+func uniform(rng *rand.PCG) float64 { return float64(rng.Uint64()>>11) / (1 << 53) }
+
+// own returns the sum of what a document's tokens add to weights.
+func (c *corpus) own(mix []share) float64 {
+	word := c.word
+	var a, b, e, f float64 // one after another they would wait for each other
+	for ; len(mix) > 3; mix = mix[4:] {
+		a += float64(float64(mix[0].n) * word[mix[0].topic])
+		b += float64(float64(mix[1].n) * word[mix[1].topic])
+		e += float64(float64(mix[2].n) * word[mix[2].topic])
+		f += float64(float64(mix[3].n) * word[mix[3].topic])
+	}
+	for _, m := range mix {
+		a += float64(float64(m.n) * word[m.topic])
+	}
+	return (a + b) + (e + f)
+}
+
+// ofDocument returns the topic at u of a document's weights, less those of the token itself.
+func (c *corpus) ofDocument(mix []share, had uint16, u float64) uint16 {
+	own := uint16(1)
+	for _, m := range mix {
+		n := m.n
+		if m.topic == had {
+			n, own = n-own, 0
+		}
+		if u -= float64(float64(n) * c.word[m.topic]); u < 0 {
+			return m.topic
 		}
 	}
-	return lo
+	return had
+}
+
+// ofPrior returns the topic at u of the prior's weights.
+func (c *corpus) ofPrior(u float64) uint16 {
+	block := 0
+	for ; block < len(c.blocks)-1 && u >= c.blocks[block]; block++ {
+		u -= c.blocks[block]
+	}
+	k, last := block<<c.shift, min(len(c.prior), (block+1)<<c.shift)-1
+	for ; k < last && u >= c.prior[k]; k++ {
+		u -= c.prior[k]
+	}
+	return uint16(k)
 }

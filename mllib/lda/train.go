@@ -14,7 +14,7 @@ import (
 
 // clock does a worker's clock: the first draws the topics of its tokens, each other one samples them once.
 func (p *Plan) clock(c *tables.Clock[params, string, topics]) error {
-	rng := rand.New(rand.NewPCG(c.Param.Seed, uint64(c.Worker())<<32|uint64(c.Number())))
+	rng := rand.NewPCG(c.Param.Seed, uint64(c.Worker())<<32|uint64(c.Number()))
 	var failed error
 	own := c.Notes(func() any {
 		reads := c.Param.Lexicon.reader()
@@ -26,14 +26,15 @@ func (p *Plan) clock(c *tables.Clock[params, string, topics]) error {
 			}
 			docs = append(docs, d)
 		}
-		return newCorpus(docs, c.Param.Topics, c.State.Of, rng)
+		return newCorpus(docs, c.Param.Topics, c.State.Of, rand.New(rng))
 	}).(*corpus)
 	if failed != nil {
 		return failed
 	}
 	words, totals := p.words.In(c), p.totals.In(c)
 	if c.Number() == 0 {
-		own.begin(words, totals)
+		own.setAlphas(c.Param.alphas(0, nil))
+		own.tell(words, totals)
 	} else {
 		p.iterate(c, own, rng)
 	}
@@ -41,18 +42,22 @@ func (p *Plan) clock(c *tables.Clock[params, string, topics]) error {
 	return nil
 }
 
-// begin counts the tokens of topics that were drawn.
-func (c *corpus) begin(words *tables.Access[int32], totals *tables.Access[int64]) {
-	for i, w := range c.words {
-		for j := c.ends[i]; j < c.ends[i+1]; j++ {
-			words.Inc(int(w), int(c.topic[j]), 1)
-			totals.Inc(0, int(c.topic[j]), 1)
+// tell counts the tokens of topics that were drawn.
+func (c *corpus) tell(words *tables.Access[int32], totals *tables.Access[int64]) {
+	sums := make([]int64, c.topics)
+	c.rows(func(int) {}, func(i int, w int32) {
+		for _, k := range c.topic[c.ends[i]:c.ends[i+1]] {
+			c.change[k]++
+			c.touched[k/64] |= 1 << (k % 64)
+			sums[k]++
 		}
-	}
+		c.unload(w)
+	}, words)
+	totals.IncRow(0, sums)
 }
 
 // iterate samples all topics, once or several times. Alphas have a step where all documents have been measured for it.
-func (p *Plan) iterate(c *tables.Clock[params, string, topics], own *corpus, rng *rand.Rand) {
+func (p *Plan) iterate(c *tables.Clock[params, string, topics], own *corpus, rng *rand.PCG) {
 	mixtures := p.mixtures.In(c)
 	alphas := c.Param.alphas(alphaSteps(c.Param.Model, c.Number()), func(step int) []float64 {
 		return mixtures.Row(step).Values
@@ -67,19 +72,16 @@ func (p *Plan) iterate(c *tables.Clock[params, string, topics], own *corpus, rng
 }
 
 // sweep samples all topics once.
-func (p *Plan) sweep(c *tables.Clock[params, string, topics], own *corpus, rng *rand.Rand) {
+func (p *Plan) sweep(c *tables.Clock[params, string, topics], own *corpus, rng *rand.PCG) {
 	totals := p.totals.In(c)
 	before := slices.Clone(totals.Row(0).Values)
-	for k, n := range before {
-		own.totals[k] = float64(n) + c.Param.Beta*float64(c.Param.Vocabulary)
-	}
-	own.sweep(c.Param.Beta, p.words.In(c), rng, c.Worked)
+	own.begin(before, c.Param.Beta, c.Param.Vocabulary)
+	own.sweep(p.words.In(c), rng, c.Worked)
 	for k, n := range before {
 		now := int64(own.totals[k] - c.Param.Beta*float64(c.Param.Vocabulary) + 0.5)
-		if now != n {
-			totals.Inc(0, k, now-n)
-		}
+		before[k] = now - n
 	}
+	totals.IncRow(0, before)
 }
 
 // alphaSteps returns how many steps of alphas a worker knows at a clock: those for which all workers have measured
@@ -99,6 +101,13 @@ func (p *params) alphas(steps int, of func(step int) []float64) []float64 {
 	}
 	return a
 }
+
+// What a token takes in its worker's corpus and state, and a word's count of a topic in the table: in its shard, its
+// executor's cache and a worker's log.
+const (
+	bytesOfToken = 24
+	bytesOfCount = 3 * 8
+)
 
 // Outcome is what training has come to.
 type Outcome struct {
@@ -130,14 +139,15 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, er
 		return nil, fault.Newf(fault.BadInput, "find topics in", "the documents", "none has a word that is known")
 	}
 	if !p.docs.Elsewhere(s) { // elsewhere documents are spread over executors
-		mixtures := 4 * float64(size.Documents) * float64(c.Topics)
-		if err := train.Fits("lda", "--topics", "the mixtures of all documents", mixtures); err != nil {
+		counts := min(float64(size.Tokens), float64(size.Words)*float64(c.Topics))
+		if err := train.Fits("lda", "--data", "the topics of all tokens, and counts by word",
+			bytesOfToken*float64(size.Tokens)+bytesOfCount*counts); err != nil {
 			return nil, err
 		}
 	}
 	par := params{Config: c, Vocabulary: max(int(size.Words), len(c.Words)), Lexicon: lexicon}
 	par.Words = nil
-	p.words.Reshape(par.Vocabulary, c.Topics)
+	p.words.Reshape((par.Vocabulary+wordsOfRow-1)/wordsOfRow, wordsOfRow*c.Topics)
 	out := &Outcome{Documents: size.Documents, StoppedBy: "max-iterations"}
 	clocks := (c.MaxIterations + c.perClock() - 1) / c.perClock()
 	for tick, err := range p.work.Clocks(ctx, s, par, clocks+1, alphaEvery) {
@@ -178,7 +188,11 @@ func (p *Plan) modelAt(tick *tables.Tick, par *params, size *sizes, names []stri
 	m.totals = make([]int64, par.Topics)
 	sum := int64(0)
 	for w := range par.Vocabulary {
-		row := p.words.At(tick, w)
+		row := ofWord(p.words.At(tick, w/wordsOfRow), int32(w), par.Topics)
+		row = tables.Row[int32]{Columns: slices.Clone(row.Columns), Values: slices.Clone(row.Values)}
+		for i := range row.Columns {
+			row.Columns[i] -= firstColumn(int32(w), par.Topics)
+		}
 		if m.words = append(m.words, row); len(row.Values) > 0 {
 			m.Known++
 		}

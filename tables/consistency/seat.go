@@ -69,6 +69,21 @@ func (s *Seat[V]) Touch(row Row) *Entry[V] {
 	return e
 }
 
+// Log returns the entry of a row that the worker is about to add to, by its Delta alone: its Value is rebuilt when it
+// is read the next time.
+func (s *Seat[V]) Log(row Row) *Entry[V] {
+	e := s.entry(row)
+	if !e.dirty {
+		e.dirty = true
+		s.log = append(s.log, e)
+	}
+	if e.of != nil {
+		var none V
+		e.of, e.Value, e.own, e.clock = nil, none, false, -1
+	}
+	return e
+}
+
 // Due reports whether the client is to be asked to Flush.
 func (s *Seat[V]) Due() bool { return s.due.Load() }
 
