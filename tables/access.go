@@ -81,8 +81,8 @@ func (s *Access[T]) Inc(row, column int, by T) {
 // touch returns the entry of a row, with room for what is added.
 func (s *Access[T]) touch(row int) *consistency.Entry[Row[T]] {
 	e := s.seat.Touch(consistency.Row(row))
-	if e.Delta.Values == nil && !s.of.table.shape.Sparse {
-		e.Delta.Values = s.of.sums.zero()
+	if !s.of.table.shape.Sparse && (e.Delta.Values == nil || e.Delta.Columns != nil) {
+		e.Delta = s.of.sums.Add(Row[T]{Values: s.of.sums.zero()}, e.Delta)
 	}
 	return e
 }
@@ -115,7 +115,8 @@ func (s *Access[T]) IncRow(row int, by []T) {
 	}
 }
 
-// IncCells adds to cells of a row, by numbers to columns that ascend; it waits where the model has it.
+// IncCells adds to cells of a row, by numbers to columns that ascend; it waits where the model has it. For several cells
+// it takes less time than Inc does one by one, unless the row is read again in the clock.
 func (s *Access[T]) IncCells(row int, columns []int32, by []T) {
 	if len(columns) == 0 {
 		return
@@ -128,15 +129,9 @@ func (s *Access[T]) IncCells(row int, columns []int32, by []T) {
 	switch {
 	case s.of.o.Bound > 0:
 		s.bounded(row, s.of.sums.Clone(delta))
-	case s.of.table.shape.Sparse:
+	default: // the row is not copied, as where it is added to cell by cell
 		e := s.seat.Log(consistency.Row(row))
-		e.Delta = merge(e.Delta, delta)
-	default:
-		e := s.touch(row)
-		e.Delta = s.of.sums.Add(e.Delta, delta)
-		if e.Read() {
-			e.Value = s.of.sums.Add(e.Value, delta)
-		}
+		e.Delta = s.of.sums.merged(e.Delta, delta)
 	}
 }
 

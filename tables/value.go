@@ -79,6 +79,14 @@ func (s *sums[T]) Add(sum, delta Row[T]) Row[T] {
 	return sum
 }
 
+// merged adds an update to another, of which neither need have all cells.
+func (s *sums[T]) merged(sum, delta Row[T]) Row[T] {
+	if !s.sparse && sum.Values != nil && sum.Columns == nil {
+		return s.Add(sum, delta)
+	}
+	return merge(sum, delta)
+}
+
 // merge adds a sparse update to a sparse row, in place where it has all of its columns. Cells that become zero go.
 func merge[T Number](sum, delta Row[T]) Row[T] {
 	if inPlace(sum, delta) {

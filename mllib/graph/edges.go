@@ -35,18 +35,24 @@ func parse(line string) (e rdd.Entry, ok bool, err error) {
 	var ids [2]int64
 	rest := line
 	for i := range ids {
-		end := strings.IndexAny(rest, " \t,;")
-		word := rest
-		if end >= 0 {
-			word, rest = rest[:end], strings.TrimLeft(rest[end:], " \t,;")
-		} else {
-			rest = ""
-		}
+		word := rest[:lead(rest, false)]
+		rest = rest[len(word):]
+		rest = rest[lead(rest, true):]
 		if ids[i], err = strconv.ParseInt(word, 10, 64); err != nil || ids[i] > mostNode || ids[i] < -mostNode {
 			return e, false, badEdge(line, word, i)
 		}
 	}
 	return rdd.Entry{Row: ids[1], Col: ids[0], Value: 1}, true, nil
+}
+
+// lead returns how many bytes a text begins with that separate numbers, or that do not.
+func lead(text string, separate bool) int {
+	for i := range len(text) {
+		if c := text[i]; (c == ' ' || c == '\t' || c == ',' || c == ';') != separate {
+			return i
+		}
+	}
+	return len(text)
 }
 
 func badEdge(line, word string, i int) error {
@@ -131,12 +137,35 @@ type nodes struct {
 	Source []int32 // by place among the nodes that edges leave: its place among all
 	Edges  int64   // of one kind once
 	Lines  int64
+	place  []int32 // of nodes from the first on, by number, where these leave few out; else nil
 }
 
 // at returns the place of a node.
 func (n *nodes) at(id int64) int32 {
+	if i := id - n.IDs[0]; n.place != nil && i >= 0 && i < int64(len(n.place)) {
+		return n.place[i]
+	}
 	i, _ := slices.BinarySearch(n.IDs, id)
 	return int32(i)
+}
+
+// mostLeftOut is up to how many numbers a node has to itself where places are kept by number.
+const mostLeftOut = 8
+
+// index keeps the places of nodes by number, where that takes no more than a few times their own memory. The place of a
+// number that is left out is that of the next.
+func (n *nodes) index() {
+	first, last := n.IDs[0], n.IDs[len(n.IDs)-1]
+	if last-first >= int64(len(n.IDs))*mostLeftOut {
+		return
+	}
+	n.place = make([]int32, last-first+1)
+	next := int32(0)
+	for i := range n.place {
+		if n.place[i] = next; n.IDs[next] == first+int64(i) {
+			next++
+		}
+	}
 }
 
 var errNoEdges = errors.New("there are no edges")
@@ -162,6 +191,7 @@ func nodesOf(targets, sources []ends) (*nodes, error) {
 	n.IDs = append(n.IDs, from...)
 	slices.Sort(n.IDs)
 	n.IDs = slices.Compact(n.IDs)
+	n.index()
 	n.Out, n.Into = make([]int32, len(n.IDs)), make([]bool, len(n.IDs))
 	for _, e := range targets {
 		for _, id := range e.IDs {

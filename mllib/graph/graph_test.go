@@ -265,3 +265,24 @@ func TestPublishedRanks(t *testing.T) {
 		})
 	}
 }
+
+// TestPlacesOfNodes are the same by number and by search, of nodes that leave few numbers out and of such that leave
+// many; what is no node has the place of the next.
+func TestPlacesOfNodes(t *testing.T) {
+	t.Parallel()
+	for _, step := range []int64{1, 3, mostLeftOut - 1, 1 << 40} {
+		n := &nodes{}
+		for i := range int64(100) {
+			n.IDs = append(n.IDs, -50*step+i*step)
+		}
+		n.index()
+		if dense := n.place != nil; dense != (step < mostLeftOut) {
+			t.Errorf("every %d: kept by number: %v", step, dense)
+		}
+		for _, id := range append([]int64{n.IDs[0] - 1, n.IDs[99] + 1, n.IDs[7] + 1, n.IDs[7] - 1}, n.IDs...) {
+			if want, _ := slices.BinarySearch(n.IDs, id); int(n.at(id)) != want {
+				t.Errorf("every %d: node %d is at %d, want %d", step, id, n.at(id), want)
+			}
+		}
+	}
+}

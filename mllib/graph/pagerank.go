@@ -105,6 +105,9 @@ type own struct {
 	flows  []float64 // of all nodes
 	shares []float64 // by own node: of its rank, what flows along each edge
 	hangs  []bool    // by own node: no edge leaves it
+
+	columns []int32 // of the row at hand
+	by      []float64
 }
 
 // ownOf finds them, in the order of nodes, so that their ranks lie beside one another in the table. Nodes that no edge
@@ -178,10 +181,14 @@ func (p *PageRankPlan) round(c *tables.Clock[*walk, rdd.Point, ranked]) error {
 // lookNodes is how many nodes a worker takes between two looks at whether it may go on.
 const lookNodes = 64
 
-// move adds to the rank of an own node.
+// move notes what is added to the rank of an own node. Nodes are in their order: a row is added to when its last is.
 func (o *own) move(shares, hanging *tables.Access[float64], i int, by float64) {
-	node := int(o.node[i])
-	shares.Inc(node/blockNodes, node%blockNodes, by*o.shares[i])
+	node := o.node[i]
+	o.columns, o.by = append(o.columns, node%blockNodes), append(o.by, by*o.shares[i])
+	if row := node / blockNodes; i+1 == len(o.node) || o.node[i+1]/blockNodes != row {
+		shares.IncCells(int(row), o.columns, o.by)
+		o.columns, o.by = o.columns[:0], o.by[:0]
+	}
 	if o.hangs[i] {
 		hanging.Inc(0, 0, by)
 	}
