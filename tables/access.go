@@ -115,8 +115,8 @@ func (s *Access[T]) IncRow(row int, by []T) {
 	}
 }
 
-// IncCells adds to cells of a row, by numbers to columns that ascend; it waits where the model has it. For several cells
-// it takes less time than Inc does one by one, unless the row is read again in the clock.
+// IncCells adds to cells of a row, by numbers to columns that ascend; it waits where the model has it. For several
+// cells it takes less time than Inc does one by one, unless the row is read again in the clock.
 func (s *Access[T]) IncCells(row int, columns []int32, by []T) {
 	if len(columns) == 0 {
 		return
