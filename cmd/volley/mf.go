@@ -62,7 +62,8 @@ error of the ratings in the last pass.`,
 	fs.StringVar(&f.job.Rating, "rating", "", "column of ratings (default: rating, else the third)")
 	fs.IntVar(&f.job.Rank, "rank", 50, "numbers in a vector")
 	fs.Float64Var(&f.job.Reg, "reg", 0.09, "penalty λ")
-	fs.Float64Var(&f.job.Rate, "rate", 0.015, "rate of learning, in the first pass")
+	fs.BoolVar(&f.job.Biases, "biases", true, "a rating is the mean, and a number of its user's and its item's, too")
+	fs.Float64Var(&f.job.Rate, "rate", 0.05, "rate of learning, before a user or an item has moved")
 	fs.Float64Var(&f.job.Decay, "decay", 0.98, "what each pass multiplies the rate by, in (0, 1]")
 	fs.IntVar(&f.job.MaxIterations, "max-iterations", 100, "most passes")
 	fs.Float64Var(&f.job.Tol, "tol", 1e-4,

@@ -1,6 +1,7 @@
 package als
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -14,12 +15,12 @@ import (
 )
 
 // SGDConfig configures the factorization of ratings by stochastic gradient descent: a rating is to be the mean of all,
-// and a number of its user's and one of its item's, and the product of their vectors of Rank numbers. What is minimized
-// is the squared error of each rating, and Reg times the squares of the numbers that it is made of. Of the Config it
-// embeds, what is of alternating least squares alone means nothing.
+// with Biases a number of its user's and one of its item's, and the product of their vectors of Rank numbers. What is
+// minimized is the squared error of each rating, and Reg times the squares of the numbers that it is made of. Of the
+// Config it embeds, what is of alternating least squares alone means nothing.
 type SGDConfig struct {
 	Config
-	Rate  float64 // of learning, in the first pass
+	Rate  float64 // of learning, in the first pass, before a user or an item has moved
 	Decay float64 // what each pass multiplies it by
 	Model tables.Model
 }
@@ -81,6 +82,7 @@ type descent struct {
 	Decay           float64
 	Seed            uint64
 	Items, Ratings  int
+	Biases          bool
 }
 
 // ownUsers are the numbers of a worker's users: of each its vector, and its own number.
@@ -94,7 +96,7 @@ func BuildSGD(g *rdd.Graph, c SGDConfig) *SGDPlan {
 	p := &SGDPlan{Plan: Build(g, c.Config)}
 	p.Numbers = rdd.ScanBatches(p.Items, addNumbers)
 	p.sums = rdd.ScanBatches(p.Users, addSums)
-	p.items = tables.New[float64](g, "items", tables.Dense(0, c.Rank+1), c.Model)
+	p.items = tables.New[float64](g, "items", tables.Dense(0, c.Rank+ownNumbers), c.Model)
 	p.passes = tables.New[float64](g, "passes", tables.Dense(c.MaxIterations, 1), c.Model)
 	p.work = tables.Worker(p.Users, p.clock, p.items, p.passes)
 	return p
@@ -103,43 +105,8 @@ func BuildSGD(g *rdd.Graph, c SGDConfig) *SGDPlan {
 // values returns the ratings of a row.
 func values(b *rdd.Batch, row int32) []float64 { return b.X64[b.Offsets[row]:b.Offsets[row+1]] }
 
-// rated is a rating by one of a worker's users.
-type rated struct {
-	user, item int32
-	value      float64
-}
-
-// blocks returns a worker's ratings by block of items, mixed: as many blocks as there are workers, so that in a clock
-// no two workers have the same items (Gemulla et al. 2011).
-func blocks(c *tables.Clock[descent, rdd.Point, ownUsers]) []block {
-	out := make([]block, c.Workers())
-	user := int32(0)
-	for row := range c.Rows() {
-		for i, item := range row.Indices {
-			b := &out[int(item)%c.Workers()]
-			b.ratings = append(b.ratings, rated{user, item, row.Values[i]})
-			b.items = append(b.items, int(item))
-		}
-		user++
-	}
-	rng := rand.New(rand.NewPCG(c.Param.Seed, uint64(c.Worker())))
-	for i := range out {
-		b := &out[i]
-		rng.Shuffle(len(b.ratings), func(i, j int) { b.ratings[i], b.ratings[j] = b.ratings[j], b.ratings[i] })
-		slices.Sort(b.items)
-		b.items = slices.Compact(b.items)
-	}
-	return out
-}
-
 // lookRatings is how many ratings a worker takes between two looks at whether it may go on.
 const lookRatings = 64
-
-// block is a worker's ratings of a block of items, and these.
-type block struct {
-	ratings []rated
-	items   []int
-}
 
 // begin draws the first vectors of a worker's users; those of items are zeros.
 func begin(c *tables.Clock[descent, rdd.Point, ownUsers]) {
@@ -149,7 +116,7 @@ func begin(c *tables.Clock[descent, rdd.Point, ownUsers]) {
 		for range c.Param.Rank {
 			c.State.At = append(c.State.At, 0.1*rng.NormFloat64())
 		}
-		c.State.At = append(c.State.At, 0)
+		c.State.At = append(c.State.At, make([]float64, ownNumbers)...)
 	}
 }
 
@@ -159,41 +126,83 @@ func (p *SGDPlan) clock(c *tables.Clock[descent, rdd.Point, ownUsers]) error {
 		begin(c)
 	}
 	all := c.Notes(func() any { return blocks(c) }).([]block)
-	now, items := all[(c.Worker()+c.Number())%c.Workers()], p.items.In(c)
-	items.Prefetch(now.items...) // those of the last clock were others
+	now, items, places := &all[(c.Worker()+c.Number())%c.Workers()], p.items.In(c), c.Param.places(c.Workers())
+	now.load(places, items)
 	pass := c.Number() / c.Workers()
 	rate := c.Param.Rate * math.Pow(c.Param.Decay, float64(pass))
 	share := float64(len(c.State.IDs)) / math.Max(1, float64(len(now.ratings)*c.Workers()))
-	squares := c.Param.descend(c.State.At, now.ratings, items, rate, func(n int) { c.Worked(float64(n) * share) })
+	squares := c.Param.descend(c.State.At, now, rate, func(n int) { c.Worked(float64(n) * share) })
+	now.tell(places, items)
 	p.passes.In(c).Inc(pass, 0, squares)
 	return nil
 }
 
-// descend makes a step for each rating, and returns the sum of their squared errors before. It calls done with how many
-// ratings it has made steps for since the last call.
-func (d *descent) descend(users []float64, ratings []rated, items *tables.Access[float64], rate float64,
-	done func(ratings int)) (squares float64) {
-	r, by := d.Rank, make([]float64, d.Rank+1)
-	for n, x := range ratings {
-		if n%lookRatings == 0 {
-			done(min(lookRatings, len(ratings)-n))
+// places returns where the numbers of items are.
+func (d *descent) places(workers int) places { return placesOf(d.Items, workers, d.Rank+ownNumbers) }
+
+// descend makes a step for each of a block's ratings, and returns the sum of their squared errors before. It calls done
+// with how many ratings it makes steps for next.
+func (d *descent) descend(users []float64, b *block, rate float64, done func(ratings int)) (squares float64) {
+	n := d.Rank + ownNumbers
+	for at := 0; at < len(b.ratings); at += lookRatings {
+		some := b.ratings[at:min(at+lookRatings, len(b.ratings))]
+		done(len(some))
+		for _, x := range some {
+			u := users[int(x.user)*n : int(x.user+1)*n]
+			squares += d.step(u, b.now[int(x.item)*n:int(x.item+1)*n], x.value-d.Mean, rate)
 		}
-		u, i := users[int(x.user)*(r+1):int(x.user+1)*(r+1)], items.Row(int(x.item)).Values
-		off := x.value - d.Mean - u[r] - i[r]
-		for k, a := range u[:r] {
-			off -= a * i[k]
-		}
-		squares += off * off
-		for k, a := range u[:r] {
-			b := i[k]
-			by[k] = rate * (off*a - d.Reg*b)
-			u[k] += rate * (off*b - d.Reg*a)
-		}
-		by[r] = rate * (off - d.Reg*i[r])
-		u[r] += rate * (off - d.Reg*u[r])
-		items.IncRow(int(x.item), by)
 	}
 	return squares
+}
+
+// ownNumbers is how many numbers a user, or an item, has beside its vector: one that its ratings differ by, and the sum
+// of what its steps were squared.
+const ownNumbers = 2
+
+// step makes the step for a rating of its user's and its item's numbers, and returns its squared error before. A step
+// is the shorter, the more its user, or its item, has moved (Chin et al. 2015).
+func (d *descent) step(u, i []float64, value, rate float64) float64 {
+	r := len(u) - ownNumbers
+	i = i[:len(u)]
+	ru, ri := rate/math.Sqrt(1+u[r+1]), rate/math.Sqrt(1+i[r+1])
+	us, is := u[:r], i[:r]
+	off := value - u[r] - i[r] - product(us, is)
+	var su, si, tu, ti float64 // one after another they would wait for each other
+	for ; len(us) > 1 && len(is) > 1; us, is = us[2:], is[2:] {
+		a, b, e, f := us[0], is[0], us[1], is[1]
+		ga, gb := float64(off*b)-float64(d.Reg*a), float64(off*a)-float64(d.Reg*b)
+		ge, gf := float64(off*f)-float64(d.Reg*e), float64(off*e)-float64(d.Reg*f)
+		su, si, tu, ti = su+float64(ga*ga), si+float64(gb*gb), tu+float64(ge*ge), ti+float64(gf*gf)
+		us[0], is[0], us[1], is[1] = a+float64(ru*ga), b+float64(ri*gb), e+float64(ru*ge), f+float64(ri*gf)
+	}
+	if len(us) > 0 && len(is) > 0 {
+		a, b := us[0], is[0]
+		ga, gb := float64(off*b)-float64(d.Reg*a), float64(off*a)-float64(d.Reg*b)
+		su, si = su+float64(ga*ga), si+float64(gb*gb)
+		us[0], is[0] = a+float64(ru*ga), b+float64(ri*gb)
+	}
+	if d.Biases {
+		u[r] += ru * (off - d.Reg*u[r])
+		i[r] += ri * (off - d.Reg*i[r])
+	}
+	u[r+1] += (su + tu) / float64(r)
+	i[r+1] += (si + ti) / float64(r)
+	return off * off
+}
+
+// product returns that of two vectors of one length.
+func product(a, b []float64) float64 {
+	var x, y, z, w float64
+	for ; len(a) > 3 && len(b) > 3; a, b = a[4:], b[4:] {
+		x += float64(a[0] * b[0])
+		y += float64(a[1] * b[1])
+		z += float64(a[2] * b[2])
+		w += float64(a[3] * b[3])
+	}
+	for k := range min(len(a), len(b)) {
+		x += float64(a[k] * b[k])
+	}
+	return (x + y) + (z + w)
 }
 
 // TrainSGD makes passes over the ratings and returns the model: one of alternating least squares, whose vectors have
@@ -207,7 +216,6 @@ func TrainSGD(ctx context.Context, s *rdd.Session, c SGDConfig, p *SGDPlan) (*Fa
 	if err := train.Fits("mf", "--rank", "the items' numbers", 8*3*float64(d.Items)*float64(c.Rank+1)); err != nil {
 		return nil, err
 	}
-	p.items.Reshape(d.Items, c.Rank+1)
 	out := &Factored{Summary: train.Summary{Solver: "sgd", StoppedBy: "max-iterations", Gap: math.NaN(),
 		Features: d.Items}}
 	var tick *tables.Tick
@@ -216,6 +224,7 @@ func TrainSGD(ctx context.Context, s *rdd.Session, c SGDConfig, p *SGDPlan) (*Fa
 		return nil, err
 	}
 	out.Rows = users.Rows
+	p.items.Reshape(d.places(len(users.Splits)).shape())
 	for tick, err = range p.work.Clocks(ctx, s, d, c.MaxIterations*len(users.Splits), len(users.Splits)) {
 		if err != nil {
 			return nil, err
@@ -259,7 +268,7 @@ func (p *SGDPlan) prepare(ctx context.Context, s *rdd.Session, c *SGDConfig) (d 
 	numbers = slices.Concat(splits...)
 	slices.Sort(numbers)
 	d = descent{Rank: c.Rank, Mean: mean, Rate: c.Rate, Decay: c.Decay, Reg: c.Reg, Seed: c.Seed,
-		Items: len(numbers), Ratings: int(n)}
+		Items: len(numbers), Ratings: int(n), Biases: c.Biases}
 	return d, numbers, nil
 }
 
@@ -278,17 +287,18 @@ func (p *SGDPlan) finish(ctx context.Context, s *rdd.Session, c *SGDConfig, out 
 			return fault.New(fault.Corrupt, "read", "the state of a worker", err)
 		}
 		for i, id := range own.IDs {
-			users = append(users, user{id, own.At[i*(c.Rank+1) : (i+1)*(c.Rank+1)]})
+			users = append(users, user{id, own.At[i*(c.Rank+ownNumbers) : (i+1)*(c.Rank+ownNumbers)]})
 		}
 	}
-	slices.SortFunc(users, func(a, b user) int { return map[bool]int{true: -1, false: 1}[a.id < b.id] })
+	slices.SortFunc(users, func(a, b user) int { return cmp.Compare(a.id, b.id) })
 	for _, u := range users { // the products of the last two numbers are the mean, and the user's and the item's own
 		m.users.IDs = append(m.users.IDs, u.id)
 		m.users.At = append(append(m.users.At, u.at[:c.Rank]...), u.at[c.Rank]+d.Mean, 1)
 	}
 	m.items.IDs = numbers
 	for i := range numbers {
-		at := p.items.At(tick, i).Values
+		row, column := d.places(tick.Workers()).of(i)
+		at := p.items.At(tick, row).Values[column : column+c.Rank+1]
 		m.items.At = append(append(m.items.At, at[:c.Rank]...), 1, at[c.Rank])
 	}
 	m.Users, m.Items, out.Model = len(m.users.IDs), len(m.items.IDs), m

@@ -29,8 +29,8 @@ func descended(t testing.TB, c SGDConfig, flags ...string) (out *Factored, err e
 }
 
 func sgdDefaults(path string) SGDConfig {
-	return SGDConfig{Config: Config{Data: []string{path}, Splits: 4, Seed: 1, Rank: 4, Reg: 0.02, MaxIterations: 60},
-		Rate: 0.02, Decay: 0.99, Model: tables.BSP()}
+	return SGDConfig{Config: Config{Data: []string{path}, Splits: 4, Seed: 1, Rank: 4, Reg: 0.02, MaxIterations: 60,
+		Biases: true}, Rate: 0.1, Decay: 1, Model: tables.BSP()}
 }
 
 // TestDescentFindsPlantedRatings: cells of a product of vectors, with a mean and numbers of users and items, are found
@@ -87,7 +87,7 @@ func TestDescentHasTheSameBits(t *testing.T) {
 func TestDescentOnMovieLens(t *testing.T) {
 	base, test := datasets.Path(t, "ml-100k/u1.base.gz"), datasets.Path(t, "ml-100k/u1.test")
 	c := sgdDefaults(base)
-	c.Rank, c.Reg, c.Rate, c.Decay, c.MaxIterations, c.Tol = 50, 0.09, 0.015, 0.98, 100, 1e-4
+	c.Rank, c.Reg, c.Rate, c.Decay, c.MaxIterations, c.Tol = 50, 0.09, 0.05, 0.98, 100, 1e-4
 	out, err := descended(t, c)
 	if err != nil {
 		t.Fatal(err)
