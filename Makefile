@@ -125,7 +125,7 @@ netns:
 chaos:
 	$(GO) test -count=1 -v -timeout 0 ./integration -run ChaosOnANetwork -chaos $(SEEDS) -chaos-from $(FROM)
 
-# make bench-peers PEERS=../shared/peers [ONLY=cluster|ml,JOB,DATA,SYSTEM|dataflow,JOB,SYSTEM]: ours beside other systems.
+# make bench-peers PEERS=../shared/peers [ONLY=cluster|ml,JOB,DATA,SYSTEM|dataflow,JOB,SYSTEM|tables,JOB]: ours beside other systems.
 PEERS ?= ../shared/peers
 bench-peers: build
 	$(GO) run ./integration/bench/peers -peers $(PEERS) -only "$(ONLY)"

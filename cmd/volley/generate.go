@@ -20,7 +20,7 @@ type lawFlags struct {
 	rows, users, items       int64
 	features, parts, k, rank int
 	eps, intercept, r, noise float64
-	length, workers          int
+	length, scale, workers   int
 	format, out              string
 }
 
@@ -123,6 +123,16 @@ in an order of the topic's own. Document i is drawn from java.util.Random(42+i).
 			fs.IntVar(&f.k, "k", 20, "topics")
 			fs.IntVar(&f.length, "length", 100, "tokens of a document, on average")
 		}, func(f *lawFlags) synth.Law { return synth.NewDocuments(f.rows, f.features, f.k, f.length) }},
+	{"graph", "Edges of a graph, for pagerank and components",
+		`Nodes have very unlike numbers of edges (R-MAT): an edge falls into a quarter of all
+pairs of nodes with probabilities of 0.57, 0.19, 0.19 and 0.05, into a quarter of
+that, and so on. Nodes are below 2^--scale. Edge i is drawn from
+java.util.Random(42+i); some come more than once.`,
+		[]string{"txt"},
+		func(f *lawFlags, fs *pflag.FlagSet) {
+			fs.Int64Var(&f.rows, "rows", 100_000, "edges")
+			fs.IntVar(&f.scale, "scale", 14, "binary digits of a node, up to 40")
+		}, func(f *lawFlags) synth.Law { return synth.Graph{Rows: f.rows, Scale: f.scale} }},
 }
 
 func generateCommand() *cobra.Command {
@@ -163,7 +173,7 @@ func (l law) command() *cobra.Command {
 		},
 	}
 	fs := c.Flags()
-	f.features, f.parts, f.k, f.rank, f.length = 1, 1, 1, 1, 1 // where a law has no such flag
+	f.features, f.parts, f.k, f.rank, f.length, f.scale = 1, 1, 1, 1, 1, 1 // where a law has no such flag
 	f.users, f.items = 1<<31, 1<<31
 	l.flags(f, fs)
 	fs.StringVar(&f.format, "format", l.formats[0],
@@ -197,6 +207,8 @@ func (f *lawFlags) check(c *cobra.Command, l law) error {
 		return usage(c, "k", "%d is not a number of centres", f.k)
 	case f.length < 1 || f.length > 1<<24:
 		return usage(c, "length", "%d is not a number of tokens", f.length)
+	case f.scale < 1 || f.scale > 40:
+		return usage(c, "scale", "%d does not lie in [1, 40]", f.scale)
 	case f.rank < 1 || f.rank > 1<<16:
 		return usage(c, "rank", "%d is not a rank", f.rank)
 	case f.users < 1 || f.users > 1<<31:

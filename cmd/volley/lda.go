@@ -41,7 +41,8 @@ func (f *ldaFlags) command() *cobra.Command {
 		Long: `Finds --topics topics: distributions of words, of which each document mixes some
 (latent Dirichlet allocation by collapsed Gibbs sampling; a token takes as long as its
 document has topics, however many there are). The mixtures' prior becomes
-asymmetric by what the documents say, unless --fixed-alpha. Data is in the format
+asymmetric by what the documents say, unless --fixed-alpha, that of words as wide as the
+counts say, unless --fixed-beta. Data is in the format
 of lda-c: a document a line, as the number of its different words and then each as
 number:count, numbers from 0; or, by --format, in that of UCI's bags of words (document,
 word and count a line, numbers from 1), or text, a document a line, whose words are
@@ -65,8 +66,9 @@ information of each topic's ten first words.`,
 	fs.StringVar(&f.vocabulary, "vocab", "", "file with the words, one a line (default: words are their numbers)")
 	fs.IntVar(&f.job.Topics, "topics", 20, "number of topics")
 	fs.Float64Var(&f.job.Alpha, "alpha", 0.1, "prior of each topic in a document, at first")
-	fs.Float64Var(&f.job.Beta, "beta", 0.01, "prior of each word in a topic")
-	fs.BoolVar(&f.job.Fixed, "fixed-alpha", false, "keep the prior of topics as it is")
+	fs.Float64Var(&f.job.Beta, "beta", 0.01, "prior of each word in a topic, at first")
+	fs.BoolVar(&f.job.FixedAlpha, "fixed-alpha", false, "keep the prior of topics as it is")
+	fs.BoolVar(&f.job.FixedBeta, "fixed-beta", false, "keep the prior of words as it is")
 	fs.IntVar(&f.job.MaxIterations, "max-iterations", 200, "iterations: how often each token's topic is sampled")
 	fs.IntVar(&f.job.PerClock, "wpc", 1, "work per clock: iterations between two looks at what other workers have done")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of the topics that are drawn, and of the order of documents in splits")

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,8 +28,9 @@ func TestRandomIsJavas(t *testing.T) {
 func TestAnyNumberOfWorkersGivesTheSameBytes(t *testing.T) {
 	laws := []Law{Logistic{Rows: 20_001, Features: 5, Eps: 0.5}, NewSVM(9000, 3), NewLinear(20_000, 4, 7, 0.5, 0.1),
 		NewKMeans(9000, 3, 4, 0.6),
-		Ratings{Rows: 9000, Users: 200, Items: 100, Rank: 3, Noise: 0.1}, NewDocuments(9000, 300, 7, 20)}
-	for i, format := range []string{"libsvm", "csv", "arrow", "parquet", "csv", "lda-c"} {
+		Ratings{Rows: 9000, Users: 200, Items: 100, Rank: 3, Noise: 0.1}, NewDocuments(9000, 300, 7, 20),
+		Graph{Rows: 9000, Scale: 30}}
+	for i, format := range []string{"libsvm", "csv", "arrow", "parquet", "csv", "lda-c", "txt"} {
 		var first [32]byte
 		for k, workers := range []int{1, 3, 8} {
 			path := filepath.Join(t.TempDir(), "data")
@@ -146,5 +149,36 @@ func TestDocumentsAreOfTheirTopics(t *testing.T) {
 		if len(seen) != 210 {
 			t.Errorf("topic %d has %d words", topic, len(seen))
 		}
+	}
+}
+
+// TestEdgesAreUnevenlyDealtOut: nodes lie below 2^scale, numbers are dealt out once each, and a few nodes have a great
+// part of all edges, as often out of the first half of nodes as the law says.
+func TestEdgesAreUnevenlyDealtOut(t *testing.T) {
+	g := Graph{Rows: 20_000, Scale: 12}
+	of, taken := map[int64]int{}, map[int64]bool{}
+	for node := range int64(1 << g.Scale) {
+		taken[g.number(node)] = true
+	}
+	if len(taken) != 1<<g.Scale {
+		t.Fatalf("%d nodes have %d numbers", 1<<g.Scale, len(taken))
+	}
+	for b := range g.Blocks() {
+		for line := range strings.Lines(string(g.block(b).text)) {
+			var from, to int64
+			if _, err := fmt.Sscanf(line, "%d %d\n", &from, &to); err != nil || !taken[from] || !taken[to] {
+				t.Fatalf("%q: %v", line, err)
+			}
+			of[from]++
+		}
+	}
+	counts := slices.Sorted(maps.Values(of))
+	slices.Reverse(counts)
+	sum := 0
+	for _, n := range counts[:len(taken)/100] {
+		sum += n
+	}
+	if share := float64(sum) / float64(g.Rows); share < 0.15 || share > 0.35 {
+		t.Errorf("a hundredth of all nodes have %.2f of the edges", share)
 	}
 }

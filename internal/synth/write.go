@@ -115,13 +115,13 @@ func newSink(format string, w io.Writer, columns []string) (sink, error) {
 			x []float64) []byte {
 			return appendCSV(out, own, label, x)
 		}}, nil
-	case "lda-c":
+	case "lda-c", "txt":
 		return &lineSink{textSink{w: w}}, nil
 	case "arrow", "parquet":
 		return newColumnSink(format, w, columns)
 	}
 	return nil, fault.Newf(fault.Usage, "generate", format,
-		"unknown format").WithHint("formats are libsvm, csv, parquet, arrow")
+		"unknown format").WithHint("formats are libsvm, csv, parquet, arrow, lda-c, txt")
 }
 
 // features returns the names of d features.

@@ -45,8 +45,8 @@ type block struct {
 }
 
 // blocks returns a worker's ratings by block of items: as many blocks as there are workers, so that in a clock no two
-// workers have the same items (Gemulla et al. 2011). In a block they are in the order of users, whose numbers are looked
-// at one after the other; at random most of the time would go into waiting for memory.
+// workers have the same items (Gemulla et al. 2011). In a block they are in the order of users, whose numbers are then
+// looked at one after the other; at random most of the time would go into waiting for memory.
 func blocks(c *tables.Clock[descent, rdd.Point, ownUsers]) []block {
 	out := make([]block, c.Workers())
 	user := int32(0)

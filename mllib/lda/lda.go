@@ -11,7 +11,8 @@ import (
 
 // Config configures latent Dirichlet allocation (Blei, Ng and Jordan 2003): each document mixes Topics, each of which
 // is a distribution of words. Mixtures have a Dirichlet prior with Alpha for each topic at first, made asymmetric by
-// what the documents say unless Fixed, topics one with Beta for each word.
+// what the documents say unless FixedAlpha, topics one with Beta for each word at first, made as wide as the counts say
+// unless FixedBeta.
 type Config struct {
 	Data          []string
 	Format        Format   `json:",omitempty"` // none is LDAC
@@ -19,7 +20,8 @@ type Config struct {
 	Chosen        Chosen
 	Topics        int
 	Alpha, Beta   float64
-	Fixed         bool // Alpha stays as it is
+	FixedAlpha    bool // it stays as it is
+	FixedBeta     bool
 	MaxIterations int
 	PerClock      int // iterations between two looks at what others have done; 0 is 1
 	Splits        int
@@ -68,8 +70,8 @@ type Plan struct {
 	// words has of each word how many of its tokens are of each topic, wordsOfRow a row; totals of all words.
 	words  *tables.Table[int32]
 	totals *tables.Table[int64]
-	// mixtures has, a row each time, what a step of alpha needs of all documents.
-	mixtures *tables.Table[float64]
+	// measured has, a row each time, what a step of priors needs of all documents and words.
+	measured *tables.Table[float64]
 	work     tables.Work[params, string, topics]
 }
 
@@ -105,13 +107,14 @@ func Build(g *rdd.Graph, c Config) *Plan {
 	}
 	docs := rdd.Pack(lines, rdd.Splits(c.Splits), rdd.Seed(c.Seed))
 	p := &Plan{docs: docs, sizes: rdd.Aggregate(docs, sizing()), pairs: rdd.Aggregate(docs, pairing()),
-		words:    tables.New[int32](g, "words", tables.Sparse(0, wordsOfRow*c.Topics), c.Model),
-		totals:   tables.New[int64](g, "totals", tables.Dense(1, c.Topics), c.Model),
-		mixtures: tables.New[float64](g, "mixtures", tables.Dense(c.MaxIterations/alphaEvery+1, c.Topics+1), c.Model)}
+		words:  tables.New[int32](g, "words", tables.Sparse(0, wordsOfRow*c.Topics), c.Model),
+		totals: tables.New[int64](g, "totals", tables.Dense(1, c.Topics), c.Model),
+		measured: tables.New[float64](g, "measured", tables.Dense(c.MaxIterations/priorsEvery+1, c.Topics+measures),
+			c.Model)}
 	if c.Format == Text {
 		p.counts = rdd.Aggregate(docs, counting())
 	}
-	p.work = tables.Worker(docs, p.clock, p.words, p.totals, p.mixtures)
+	p.work = tables.Worker(docs, p.clock, p.words, p.totals, p.measured)
 	return p
 }
 

@@ -212,7 +212,7 @@ func TestSamplingIsFromThePosterior(t *testing.T) {
 	rng := rand.NewPCG(1, 2)
 	docs := []document{{[]int32{0, 1}, []int32{2, 1}}}
 	c := newCorpus(docs, 2, nil, rand.New(rng))
-	c.setAlphas([]float64{alpha, 2 * alpha})
+	c.setPriors(priors{[]float64{alpha, 2 * alpha}, beta})
 	weight := func(z [3]int) float64 { // p(w, z) by definition, words 0, 0, 1
 		n, nk := [2][2]float64{}, [2]float64{}
 		p, v := 1.0, 2.0
@@ -230,7 +230,7 @@ func TestSamplingIsFromThePosterior(t *testing.T) {
 		totals[c.topic[i]]++
 	}
 	for range draws {
-		c.begin(totals, beta, 2)
+		c.begin(totals, 2)
 		for i, w := range c.words {
 			row := tables.Row[int32]{Columns: []int32{}, Values: []int32{}}
 			for k, n := range rows[w] {
@@ -272,13 +272,13 @@ func TestLongDocumentsAreCounted(t *testing.T) {
 	rng := rand.NewPCG(3, 4)
 	docs := []document{{[]int32{0, 1}, []int32{tokens - 5, 5}}, {[]int32{1}, []int32{2}}}
 	c := newCorpus(docs, topics, nil, rand.New(rng))
-	c.setAlphas([]float64{5e6, 0.1, 0.1}) // nearly all are of the first
+	c.setPriors(priors{[]float64{5e6, 0.1, 0.1}, 0.1}) // nearly all are of the first
 	sums := make([]int64, topics)
 	for _, k := range c.topic {
 		sums[k]++
 	}
 	for range 3 {
-		c.begin(sums, 0.1, 2)
+		c.begin(sums, 2)
 		for i, w := range c.words {
 			for j := c.ends[i]; j < c.ends[i+1]; j++ {
 				c.sample(j, rng)

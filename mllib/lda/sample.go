@@ -157,13 +157,12 @@ func newSampler(k int) sampler {
 }
 
 // begin takes over how many tokens are of each topic, before the first word.
-func (c *corpus) begin(totals []int64, beta float64, vocabulary int) {
-	c.beta = beta
+func (c *corpus) begin(totals []int64, vocabulary int) {
 	clear(c.blocks)
 	for k, n := range totals {
-		c.totals[k] = float64(n) + beta*float64(vocabulary)
+		c.totals[k] = float64(n) + c.beta*float64(vocabulary)
 		c.inverse[k] = 1 / c.totals[k]
-		c.word[k] = beta * c.inverse[k]
+		c.word[k] = c.beta * c.inverse[k]
 		c.prior[k] = c.alphas[k] * c.word[k]
 		c.blocks[k>>c.shift] += c.prior[k]
 	}

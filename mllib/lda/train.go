@@ -33,7 +33,7 @@ func (p *Plan) clock(c *tables.Clock[params, string, topics]) error {
 	}
 	words, totals := p.words.In(c), p.totals.In(c)
 	if c.Number() == 0 {
-		own.setAlphas(c.Param.alphas(0, nil))
+		own.setPriors(c.Param.priors(0, nil))
 		own.tell(words, totals)
 	} else {
 		p.iterate(c, own, rng)
@@ -56,50 +56,73 @@ func (c *corpus) tell(words *tables.Access[int32], totals *tables.Access[int64])
 	totals.IncRow(0, sums)
 }
 
-// iterate samples all topics, once or several times. Alphas have a step where all documents have been measured for it.
+// iterate samples all topics, once or several times. Priors have a step where all workers have measured for it.
 func (p *Plan) iterate(c *tables.Clock[params, string, topics], own *corpus, rng *rand.PCG) {
-	mixtures := p.mixtures.In(c)
-	alphas := c.Param.alphas(alphaSteps(c.Param.Model, c.Number()), func(step int) []float64 {
-		return mixtures.Row(step).Values
-	})
-	own.setAlphas(alphas)
+	measured := p.measured.In(c)
+	own.setPriors(c.Param.priors(priorSteps(c.Param.Model, c.Number()), func(step int) []float64 {
+		return measured.Row(step).Values
+	}))
+	due, sums := c.Number()%priorsEvery == 0 && !(c.Param.FixedAlpha && c.Param.FixedBeta), []float64(nil)
+	if due {
+		sums = p.measureTables(c, own.beta)
+	}
 	for range c.Param.perClock() {
 		p.sweep(c, own, rng)
 	}
-	if !c.Param.Fixed && c.Number()%alphaEvery == 0 {
-		own.measure(mixtures, c.Number()/alphaEvery-1)
+	if due {
+		own.measure(sums)
+		measured.IncRow(c.Number()/priorsEvery-1, sums)
 	}
+}
+
+// measureTables measures a worker's share of the tables' rows, before the clock changes them.
+func (p *Plan) measureTables(c *tables.Clock[params, string, topics], beta float64) []float64 {
+	k := c.Param.Topics
+	sums := make([]float64, k+measures)
+	if c.Param.FixedBeta {
+		return sums
+	}
+	var rows []int
+	for r := c.Worker(); r*wordsOfRow < c.Param.Vocabulary; r += c.Workers() {
+		rows = append(rows, r)
+	}
+	if sums[k+ofWords] = measureWords(p.words.In(c), rows, beta); c.Worker() == 0 {
+		sums[k+ofTopics] = measureTopics(p.totals.In(c).Row(0).Values, beta, c.Param.Vocabulary)
+	}
+	return sums
 }
 
 // sweep samples all topics once.
 func (p *Plan) sweep(c *tables.Clock[params, string, topics], own *corpus, rng *rand.PCG) {
 	totals := p.totals.In(c)
 	before := slices.Clone(totals.Row(0).Values)
-	own.begin(before, c.Param.Beta, c.Param.Vocabulary)
+	own.begin(before, c.Param.Vocabulary)
 	own.sweep(p.words.In(c), rng, c.Worked)
 	for k, n := range before {
-		now := int64(own.totals[k] - c.Param.Beta*float64(c.Param.Vocabulary) + 0.5)
+		now := int64(own.totals[k] - own.beta*float64(c.Param.Vocabulary) + 0.5)
 		before[k] = now - n
 	}
 	totals.IncRow(0, before)
 }
 
-// alphaSteps returns how many steps of alphas a worker knows at a clock: those for which all workers have measured
-// their documents in clocks that it sees. Where it may miss as many clocks as there are between steps, the last is one
+// priorSteps returns how many steps of priors a worker knows at a clock: those for which all workers have measured in
+// clocks that it sees. Where it may miss as many clocks as there are between steps, the last is one
 // of some workers' documents.
-func alphaSteps(m tables.Model, clock int) int {
-	return max(0, (clock-1-min(int(m.Slack), alphaEvery-1))/alphaEvery)
+func priorSteps(m tables.Model, clock int) int {
+	return max(0, (clock-1-min(int(m.Slack), priorsEvery-1))/priorsEvery)
 }
 
-// alphas returns those after a number of steps.
-func (p *params) alphas(steps int, of func(step int) []float64) []float64 {
-	a := slices.Repeat([]float64{p.Alpha}, p.Topics)
+// priors returns those after a number of steps.
+func (p *params) priors(steps int, of func(step int) []float64) priors {
+	all := priors{slices.Repeat([]float64{p.Alpha}, p.Topics), p.Beta}
 	for step := range steps {
-		if !p.Fixed {
-			a = stepped(a, of(step))
+		next := all.stepped(of(step), p.Vocabulary)
+		if !p.FixedAlpha {
+			all.alphas = next.alphas
 		}
+		all.beta = next.beta
 	}
-	return a
+	return all
 }
 
 // What a token takes in its worker's corpus and state, and a word's count of a topic in the table: in its shard, its
@@ -150,7 +173,7 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, er
 	p.words.Reshape((par.Vocabulary+wordsOfRow-1)/wordsOfRow, wordsOfRow*c.Topics)
 	out := &Outcome{Documents: size.Documents, StoppedBy: "max-iterations"}
 	clocks := (c.MaxIterations + c.perClock() - 1) / c.perClock()
-	for tick, err := range p.work.Clocks(ctx, s, par, clocks+1, alphaEvery) {
+	for tick, err := range p.work.Clocks(ctx, s, par, clocks+1, priorsEvery) {
 		if err != nil {
 			return nil, err
 		}
@@ -179,12 +202,11 @@ func located(ctx context.Context, c Config, err error) error {
 // modelAt returns the model of a tick. Its counts are those of exactly the tick's clocks, so that their sum is that of
 // all tokens, and none is below 0.
 func (p *Plan) modelAt(tick *tables.Tick, par *params, size *sizes, names []string) (*Model, error) {
-	m := &Model{Topics: par.Topics, Beta: par.Beta, Vocabulary: par.Vocabulary, names: names, Named: len(names) > 0,
-		Format: par.Format,
-		Tokens: size.Tokens}
-	m.Alpha = par.alphas(alphaSteps(tables.BSP(), tick.Clock), func(step int) []float64 {
-		return p.mixtures.At(tick, step).Values
+	priors := par.priors(priorSteps(tables.BSP(), tick.Clock), func(step int) []float64 {
+		return p.measured.At(tick, step).Values
 	})
+	m := &Model{Topics: par.Topics, Alpha: priors.alphas, Beta: priors.beta, Vocabulary: par.Vocabulary, names: names,
+		Named: len(names) > 0, Format: par.Format, Tokens: size.Tokens}
 	m.totals = make([]int64, par.Topics)
 	sum := int64(0)
 	for w := range par.Vocabulary {

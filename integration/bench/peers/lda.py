@@ -1,16 +1,20 @@
-"""Topics of tomotopy, held against documents that it was not trained on.
+"""Topics of tomotopy or of MALLET, held against documents that they were not trained on.
 
-usage: lda.py TRAIN TEST VOCABULARY_SIZE TOPICS ITERATIONS [SEED…]
+usage: lda.py tomotopy|mallet TRAIN TEST VOCABULARY_SIZE TOPICS ITERATIONS [SEED…]
 
 TRAIN and TEST are in the format of lda-c. The perplexity is that of volley run lda --test: a test document's tokens are
-dealt out to two halves in turn, the mixture of topics is made of the first, and the second is foretold.
-Needs pip install tomotopy numpy.
+dealt out to two halves in turn, the mixture of topics is made of the first, and the second is foretold. Both begin with
+alphas of 0.1 and betas of 0.01, make alphas better every tenth iteration, and have two workers. A line of JSON is
+printed for each seed. Needs pip install tomotopy numpy; for MALLET Java and Maven, which fetches it.
 """
+import json
+import os
+import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
-import tomotopy
 
 
 def documents(path):
@@ -38,34 +42,72 @@ def mixture(share, counts, alpha):
     return mix
 
 
-def shares(model, vocabulary, beta):
+def tomotopy(train, vocabulary, topics, iterations, seed):
+    """Returns the words' shares in topics, the topics' alphas, and the seconds of training."""
+    import tomotopy
+
+    model = tomotopy.LDAModel(k=topics, alpha=0.1, eta=0.01, seed=seed)
+    for document in documents(train):
+        model.add_doc([str(word) for word, count in document for _ in range(count)])
+    began = time.time()
+    model.train(iterations, workers=2)
+    took = time.time() - began
     counts = np.array(model.get_count_by_topics())
-    share = np.repeat((beta / (counts + vocabulary * beta))[:, None], vocabulary, 1)
+    share = np.repeat((0.01 / (counts + vocabulary * 0.01))[:, None], vocabulary, 1)
     known = np.array([int(w) for w in model.used_vocabs])
-    for k in range(model.k):
+    for k in range(topics):
         share[k, known] = model.get_topic_word_dist(k)
-    return share / share.sum(1, keepdims=True)
+    return share, np.array(model.alpha), took
 
 
-def main(train, test, vocabulary, topics, iterations, *seeds):
-    for seed in map(int, seeds or ("1", "2")):
-        model = tomotopy.LDAModel(k=int(topics), alpha=0.1, eta=0.01, seed=seed)
-        for document in documents(train):
-            model.add_doc([str(word) for word, count in document for _ in range(count)])
-        began = time.time()
-        model.train(int(iterations), workers=2)
-        took = time.time() - began
-        share, log, tokens = shares(model, int(vocabulary), 0.01), 0.0, 0
+POM = """<project><modelVersion>4.0.0</modelVersion><groupId>p</groupId><artifactId>p</artifactId><version>1</version>
+<dependencies><dependency><groupId>cc.mallet</groupId><artifactId>mallet</artifactId><version>2.0.8</version>
+</dependency></dependencies></project>"""
+
+
+def mallet(train, vocabulary, topics, iterations, seed):
+    folder = tempfile.mkdtemp()
+    path = lambda name: os.path.join(folder, name)
+    with open(path("pom.xml"), "w") as pom:
+        pom.write(POM)
+    subprocess.run(["mvn", "-q", "-f", path("pom.xml"), "dependency:copy-dependencies",
+                    "-DoutputDirectory=" + path("jars")], check=True)
+    with open(path("docs.txt"), "w") as out:
+        for i, document in enumerate(documents(train)):
+            print(i, "x", *(f"w{word}" for word, count in document for _ in range(count)), file=out)
+    java = ["java", "-Xmx8g", "-cp", path("jars/*")]
+    subprocess.run(java + ["cc.mallet.classify.tui.Csv2Vectors", "--input", path("docs.txt"), "--output", path("docs.bin"),
+                           "--keep-sequence", "--token-regex", r"\S+"], check=True, capture_output=True)
+    began = time.time()
+    subprocess.run(java + ["cc.mallet.topics.tui.TopicTrainer", "--input", path("docs.bin"), "--num-topics", str(topics),
+                           "--alpha", str(0.1 * topics), "--beta", "0.01", "--num-iterations", str(iterations),
+                           "--num-threads", "2", "--optimize-interval", "10", "--optimize-burn-in", "0",
+                           "--random-seed", str(seed), "--output-doc-topics", path("dt"), "--output-topic-keys",
+                           path("keys"), "--topic-word-weights-file", path("weights")], check=True, capture_output=True)
+    took = time.time() - began
+    share = np.full((topics, vocabulary), 0.01)
+    with open(path("weights")) as lines:
+        for line in lines:
+            k, word, weight = line.split()
+            share[int(k), int(word[1:])] = float(weight)
+    with open(path("keys")) as lines:
+        alpha = np.array([float(line.split("\t")[1].replace(",", ".")) for line in lines])
+    return share / share.sum(1, keepdims=True), alpha, took
+
+
+def main(system, train, test, vocabulary, topics, iterations, *seeds):
+    for seed in map(int, seeds or ("1",)):
+        share, alpha, took = globals()[system](train, int(vocabulary), int(topics), int(iterations), seed)
+        share, log, tokens = share / share.sum(1, keepdims=True), 0.0, 0
         for document in documents(test):
             first, second = halves(document)
             words, counts = np.array(first).T
-            mix = mixture(share[:, words], counts, np.array(model.alpha))
+            mix = mixture(share[:, words], counts, alpha)
             if second:
                 words, counts = np.array(second).T
                 log += (np.log(mix @ share[:, words]) * counts).sum()
                 tokens += counts.sum()
-        print(f"tomotopy {tomotopy.__version__}, seed {seed}: perplexity {np.exp(-log / tokens):.1f} of {tokens} tokens, "
-              f"trained in {took:.1f} s", flush=True)
+        print(json.dumps({"system": system, "quality": float(np.exp(-log / tokens)), "seconds": took}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-// Command peers runs other systems beside ours, bundled jobs on the same files, what a cluster costs and survives, and
-// dataflow jobs, and prints ratios of this one run. It needs the peers' folder (its own setup and generate.py done),
-// python3 and Java; the product needs none of them.
+// Command peers runs other systems beside ours, bundled jobs on the same files, what a cluster costs and survives,
+// dataflow jobs, and those of parameter tables, and prints ratios of this one run. It needs the peers' folder (its own
+// setup and generate.py done; not for tables), python3 and Java; the product needs none of them.
 package main
 
 import (
@@ -15,8 +15,8 @@ import (
 func main() {
 	peers := flag.String("peers", "../shared/peers", "folder of the peers' scripts")
 	volley := flag.String("volley", "bin/volley", "our program")
-	only := flag.String("only", "", "cluster, or ml or dataflow with jobs and systems after it, separated by commas; "+
-		"all without it")
+	only := flag.String("only", "", "cluster, or ml, dataflow or tables with jobs and systems after it, "+
+		"separated by commas; all without it")
 	flag.Parse()
 	err := error(nil)
 	flowsOnly := strings.HasPrefix(*only, "dataflow")
@@ -28,6 +28,9 @@ func main() {
 	}
 	if err == nil && (*only == "" || flowsOnly) {
 		err = dataflowPeers(context.Background(), *peers, *only)
+	}
+	if job, tables := strings.CutPrefix(*only, "tables"); err == nil && (*only == "" || tables) {
+		err = tablePeers("integration/bench/peers", *volley, strings.TrimPrefix(job, ","))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
