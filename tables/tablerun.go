@@ -1,6 +1,8 @@
 package tables
 
 import (
+	"math"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -82,6 +84,24 @@ func (r *run) patience() time.Duration {
 	return patience
 }
 
+// cacheShare is which part of a process's memory limit the rows that its clients have cached may take, all together.
+const cacheShare = 4
+
+// cacheOf returns how many bytes a client's cache of a table may take; 0 is no bound. On a virtual clock there is none,
+// as when rows are asked for would follow from the machine's memory.
+func (r *run) cacheOf() int {
+	limit, clients := debug.SetMemoryLimit(-1), 0
+	for _, x := range r.executors {
+		if x.here {
+			clients++
+		}
+	}
+	if limit == math.MaxInt64 || r.computed != nil || clients == 0 {
+		return 0
+	}
+	return max(1, int(limit/cacheShare)/(clients*max(1, len(r.tables))))
+}
+
 func newTableRun[T Number](r *run, index int, t *Table[T]) *tableRun[T] {
 	of := &tableRun[T]{run: r, index: index, table: t, sums: newSums[T](t.shape.Columns, t.shape.Sparse)}
 	of.o = consistency.Options{Model: t.model, Workers: len(r.workers), Shards: len(r.executors), Together: true,
@@ -95,7 +115,7 @@ func newTableRun[T Number](r *run, index int, t *Table[T]) *tableRun[T] {
 
 // start begins all machines, at the clock that the run begins with.
 func (of *tableRun[T]) start() {
-	of.o.Again, of.o.Patience = of.run.again(), of.run.patience()
+	of.o.Again, of.o.Patience, of.o.Cache = of.run.again(), of.run.patience(), of.run.cacheOf()
 	if of.run.self < 0 {
 		of.startBookkeeper()
 	}

@@ -15,7 +15,8 @@ func TestPriorsOfCountsAreFound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	totals, topics := []int64{}, [][]int32{}
 	for range want.alphas {
-		topics, totals = append(topics, urn(rng, slices.Repeat([]float64{want.beta}, words), tokens)), append(totals, tokens)
+		topics = append(topics, urn(rng, slices.Repeat([]float64{want.beta}, words), tokens))
+		totals = append(totals, tokens)
 	}
 	var docs [][]int32
 	for range 3000 {

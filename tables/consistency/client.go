@@ -27,6 +27,7 @@ type ClientOf[V any] struct {
 	looked   time.Duration      // when these were looked through last
 	watch    int
 	used     int
+	bytes    int // of the rows that are there
 	evicted  int
 	push     budget
 	spread   Spread
@@ -94,9 +95,15 @@ func (c *ClientOf[V]) MayBegin(id Worker, now time.Duration) bool {
 	return false
 }
 
+// leastSwept is after how many evictions, at the least, a worker lets go of such rows within its clock.
+const leastSwept = 4
+
 // Row returns a row as a worker may see it now, which must not be changed; false where it has to wait, and is woken.
 func (c *ClientOf[V]) Row(id Worker, row Row, now time.Duration) (v V, ok bool, out []Command[V]) {
 	s := c.workers[id]
+	if c.evicted-s.evicted > max(leastSwept, len(c.rows)/4) {
+		s.letGo(c.evicted)
+	}
 	need := plantedNeed(c.o.Needs(s.clock))
 	r := c.cached(row)
 	e := s.entry(row)
@@ -199,8 +206,7 @@ func (c *ClientOf[V]) Finish(id Worker, now time.Duration) (out []Command[V]) {
 	slices.Sort(s.prefetch)
 	s.prefetch, s.reads = slices.Compact(s.prefetch), s.reads[:0]
 	if s.evicted != c.evicted {
-		s.evicted = c.evicted
-		s.sweep()
+		s.letGo(c.evicted)
 	}
 	out = c.sendOf(s, now, nil)
 	if c.o.Prefetch == NoPrefetch {
@@ -260,10 +266,21 @@ func (c *ClientOf[V]) toShard(row Row, message any) Command[V] {
 	return Command[V]{ToShard: &Outgoing{To: c.o.Shard(row), Message: message}}
 }
 
-// evict lets go of a quarter of the rows, of those that were not used for the longest time, where there are too many;
-// logs stay.
+// put takes a row's value, or none, in place of what is there.
+func (c *ClientOf[V]) put(r *cached[V], v *Value[V]) {
+	if of := r.value.Load(); of != nil {
+		c.bytes -= c.alg.Bytes(of.Value)
+	}
+	if v != nil {
+		c.bytes += c.alg.Bytes(v.Value)
+	}
+	r.value.Store(v)
+}
+
+// evict lets go of rows, those first that were not used for the longest time, where they take too much: until they take
+// three quarters of what they may. Logs stay.
 func (c *ClientOf[V]) evict() (out []Command[V]) {
-	if !plantedFull(c.o.Rows > 0 && len(c.rows) > c.o.Rows) {
+	if !plantedFull(c.o.Cache > 0 && c.bytes > c.o.Cache) {
 		return nil
 	}
 	var all []Row
@@ -273,10 +290,13 @@ func (c *ClientOf[V]) evict() (out []Command[V]) {
 		}
 	}
 	slices.SortFunc(all, func(a, b Row) int { return c.rows[a].used - c.rows[b].used })
-	for _, k := range all[:min(len(all), len(c.rows)-c.o.Rows+c.o.Rows/4)] {
+	for _, k := range all {
+		if c.bytes <= c.o.Cache/4*3 {
+			break
+		}
 		r := c.rows[k]
 		out = append(out, c.toShard(k, Drop{Client: c.id, Row: k, Watch: r.watch}))
-		r.value.Store(nil)
+		c.put(r, nil)
 		delete(c.rows, k)
 		delete(c.asking, k)
 		c.evicted++

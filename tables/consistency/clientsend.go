@@ -63,7 +63,7 @@ func (c *ClientOf[V]) onValue(m Value[V]) (out []Command[V]) {
 	of := r.value.Load()
 	if plantedNewer(of == nil || m.follows(of)) {
 		of = &m
-		r.value.Store(of)
+		c.put(r, of)
 	}
 	if of.Age >= r.need {
 		r.asked, r.need = -1, 0
@@ -72,7 +72,8 @@ func (c *ClientOf[V]) onValue(m Value[V]) (out []Command[V]) {
 	if c.o.Eager {
 		out = append(out, c.toShard(m.Row, Seen{Client: c.id, Row: m.Row, Watch: r.watch, Version: of.Version}))
 	}
-	return append(out, c.wake(forRow, func(w *Seat[V]) bool { return w.waits.row == m.Row })...)
+	out = append(out, c.wake(forRow, func(w *Seat[V]) bool { return w.waits.row == m.Row })...)
+	return append(out, c.evict()...)
 }
 
 // follows reports whether a value is from after another of the same epoch. Where nothing has changed it may know of a
@@ -156,7 +157,7 @@ func (c *ClientOf[V]) onMoved(m Moved, now time.Duration) []Command[V] {
 	c.epochs[m.Shard] = m.Epoch
 	for k, r := range c.rows {
 		if c.o.Shard(k) == m.Shard {
-			r.value.Store(nil)
+			c.put(r, nil)
 			r.asked, r.need = -1, 0
 			delete(c.asking, k)
 			c.watch++

@@ -148,8 +148,9 @@ type Options struct {
 	Shards  int
 	// Budget is how many bytes a second a client, or a shard, sends of its own accord; 0 is no limit.
 	Budget float64
-	// Rows bounds how many rows a client's cache holds; 0 is no bound.
-	Rows int
+	// Cache bounds the bytes of the rows that a client's cache holds; 0 is no bound. Rows that workers wait for come on
+	// top.
+	Cache int
 	// Every is after how many clocks shards make a snapshot of their own accord, so that clients let go of their logs;
 	// 0 is never. They make one of Last, too, where that is not 0.
 	Every, Last Clock

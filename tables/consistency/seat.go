@@ -135,9 +135,10 @@ func (s *Seat[V]) take(mine func(*Entry[V]) bool) (all []Update[V]) {
 	return all
 }
 
-// sweep lets go of the values of rows that the process has let go of.
-func (s *Seat[V]) sweep() {
+// letGo lets go of the values of rows that the process has let go of, as its evictions say.
+func (s *Seat[V]) letGo(evicted int) {
 	var none V
+	s.evicted = evicted
 	for _, p := range s.pages {
 		for k := 0; p != nil && k < len(p); k++ {
 			if e := p[k]; e != nil && e.of != nil && e.from.value.Load() != e.of {

@@ -55,8 +55,8 @@ var matches = []match{
 		[][]string{{"graph.py", "networkit", "0.txt"}, {"graph.py", "igraph", "0.txt"}}},
 }
 
-// tablePeers runs matches, those of a job where one is named. The scripts need the packages that they name; PYTHON is the
-// interpreter that has them.
+// tablePeers runs matches, those of a job where one is named. The scripts need the packages that they name; PYTHON is
+// the interpreter that has them.
 func tablePeers(scripts, volley, only string) error {
 	volley, err := filepath.Abs(volley)
 	if err != nil {
@@ -128,7 +128,8 @@ func (m match) data(dir, volley string) error {
 	for i, args := range m.make {
 		name := map[string]string{"documents": ".dat", "als": ".csv", "graph": ".txt"}[args[0]]
 		path := filepath.Join(dir, strconv.Itoa(i)+name)
-		if _, err := output(dir, volley, slices.Concat([]string{"generate"}, args, []string{"--out", path})...); err != nil {
+		args = slices.Concat([]string{"generate"}, args, []string{"--out", path})
+		if _, err := output(dir, volley, args...); err != nil {
 			return err
 		}
 		if name == ".txt" {

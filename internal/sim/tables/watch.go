@@ -64,7 +64,7 @@ func (w *world) sees(k, q *worker, u *update, seen bool, last int) int {
 	return last
 }
 
-// cache holds how many rows a process has against what it may; those that workers wait for come on top.
+// cache holds how many rows a process has against the memory that it may take; those that workers wait for come on top.
 func (w *world) cache(p *process) {
 	n := 0
 	for row := range consistency.Row(w.rows) {
@@ -72,8 +72,8 @@ func (w *world) cache(p *process) {
 			n++
 		}
 	}
-	if w.o.Rows > 0 && n > w.o.Rows+w.o.Workers {
-		w.violate("tables.cache", "client %d has %d rows, and may have %d", p.id, n, w.o.Rows)
+	if most := w.o.Cache / w.rowBytes(); most > 0 && n > most+w.o.Workers {
+		w.violate("tables.cache", "client %d has %d rows, and may have %d", p.id, n, most)
 	}
 }
 

@@ -112,7 +112,7 @@ func (w *world) draw() {
 	}
 	w.rows = 2 + w.rng.IntN(8)
 	if w.rng.IntN(3) == 0 {
-		w.o.Rows = 1 + w.rng.IntN(w.rows)
+		w.o.Cache = w.rowBytes() * (1 + w.rng.IntN(w.rows))
 	}
 	if w.rng.IntN(3) == 0 {
 		w.o.Every = consistency.Clock(1 + w.rng.IntN(4))
