@@ -50,7 +50,8 @@ func TestLargeTablesWithinALimit(t *testing.T) {
 					for row := range rows {
 						v := p.table.At(tick, row).Values
 						if v[7] != workers*clocks {
-							return "", fmt.Errorf("%v, %s: row %d has %v of %d additions", m, limit, row, v[7], workers*clocks)
+							return "", fmt.Errorf("%v, %s: row %d has %v of %d "+
+								"additions", m, limit, row, v[7], workers*clocks)
 						}
 						sums[m.String()+limit] = append(sums[m.String()+limit], v[8])
 					}

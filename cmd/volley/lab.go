@@ -14,8 +14,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/internal/audit"
 	"github.com/volley-engine/volley/internal/experiment"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/history"
 	"github.com/volley-engine/volley/internal/pace"
 )
 
@@ -25,8 +27,7 @@ func labCommand() *cobra.Command {
 		Short: "Experiments on emulated clusters: the papers' tables, and what wins on data of your own",
 	}
 	names := []string{"run", "choose", "scale", "trace", "figures"}
-	c.AddCommand(labRunCommand(), labChooseCommand(), labScaleCommand(), labTraceCommand(),
-		labFiguresCommand())
+	c.AddCommand(labRunCommand(), labChooseCommand(), labScaleCommand(), labTraceCommand())
 	return oneOfThem(c, func() []string { return names }, "command of the lab")
 }
 
@@ -134,7 +135,8 @@ func (f *labFlags) runner() (*experiment.Runner, error) {
 	if err != nil {
 		return nil, fault.New(fault.Internal, "find", "this program", err)
 	}
-	r := &experiment.Runner{Program: program, Dir: f.out, Parallel: f.parallel, Limit: experiment.Limit, Draw: courseOf}
+	r := &experiment.Runner{Program: program, Dir: f.out, Parallel: f.parallel, Limit: experiment.Limit,
+		Draw: history.Read}
 	shown := time.Now()
 	r.Progress = func(done, all int, left time.Duration) {
 		if done == all || time.Since(shown) > 5*time.Second {
@@ -345,7 +347,7 @@ func (f *labFlags) choose(ctx context.Context, args []string) error {
 
 // traceOf returns the speeds of a log's executors, which its reports give where they are true.
 func traceOf(path string) ([]pace.Traced, error) {
-	_, r, err := verified(path, "trace")
+	_, r, err := audit.ReadVerified("trace", path)
 	if err != nil {
 		return nil, err
 	}

@@ -101,7 +101,7 @@ have been processed; what was left out comes first in the next step.`,
 	root.AddCommand(initCommand(), loginCommand(), tokenCommand(), certsCommand(), driversCommand(), readyCommand(),
 		supportCommand())
 	root.AddCommand(runCommand(), tuneCommand(), predictCommand(), evaluateCommand(), importanceCommand(),
-		calibrateCommand(), recommendCommand(), inspectCommand(), verifyCommand(), replayCommand(),
+		calibrateCommand(), recommendCommand(), inspectCommand(), verifyCommand(), replayCommand(), reportCommand(),
 		generateCommand(), versionCommand(), driverCommand(), executorCommand(), submitCommand(), jobsCommand(),
 		jobCommand(), logsCommand(),
 		cancelCommand(), executorsCommand(), newCommand(), labCommand())

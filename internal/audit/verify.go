@@ -8,6 +8,7 @@ import (
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -71,6 +72,19 @@ func (r *Report) Took(line int) (began, ended time.Duration, known bool) {
 
 // Busy returns how long each executor has folded what was merged in the step or pass of a line.
 func (r *Report) Busy(line int) []time.Duration { return r.busy[line] }
+
+// ReadVerified reads a log whose decisions follow from its reports, for what is done with it.
+func ReadVerified(what, path string) (*Log, *Report, error) {
+	l, err := Read(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := Verify(l)
+	if len(r.Violations) > 0 {
+		return nil, nil, fault.Newf(fault.Corrupt, what, path, "%s", r.Violations[0]).WithHint("see volley verify")
+	}
+	return l, r, nil
+}
 
 // Verify checks all of a log against the invariants.
 func Verify(l *Log) *Report {

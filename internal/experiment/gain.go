@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/history"
 	"github.com/volley-engine/volley/internal/pace"
 )
 
@@ -50,16 +51,8 @@ func (s Spread) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]Known{Known(s.Median), Known(s.Low), Known(s.High)})
 }
 
-// Known is a number that may not be there: NaN, which JSON has as null.
-type Known float64
-
-// MarshalJSON writes null where there is none.
-func (k Known) MarshalJSON() ([]byte, error) {
-	if math.IsNaN(float64(k)) {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(k))
-}
+// Known is a number that may not be there, as in the history of a run.
+type Known = history.Known
 
 // spreadOf returns the median of times; NaN where a run did not arrive.
 func spreadOf(all []float64) Spread {

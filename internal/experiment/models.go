@@ -63,8 +63,7 @@ func NewModels(s Size, seeds int) *Models {
 				"that is above 1), evaluations left out; medians over seeds, with their range; iterations are steps, " +
 				"or the clocks that all workers have finished; idle is the share of their time in which slots did not" +
 				" work (of steps: Ideal's time is the rest). The ratio is to auto. – is that a run did not arrive in " +
-				mostClocks +
-				" iterations.",
+				mostClocks + " iterations, " + mostSteps + " of jobs that are not convex.",
 			"bsp, steal, absp, deadline and auto are steps, by the solver that volley chooses, which may need " +
 				"every row; absp as printed is the A-BSP paper's own method. ssp, asp, flexrr, cap, vap and cvap are " +
 				"workers on parameter tables, whose steps are SAGA's; vap and cvap bound unseen updates of a weight " +
@@ -96,8 +95,9 @@ func NewModels(s Size, seeds int) *Models {
 	return m
 }
 
-// mostClocks is how many iterations a run may take.
-const mostClocks = "1000"
+// mostClocks is how many iterations a run may take, and mostSteps one of a job that is not convex: after these it has
+// come to rest elsewhere.
+const mostClocks, mostSteps = "1000", "200"
 
 // NewPetuum describes table 5 or 6 of the A-BSP paper (section 6.2): A-BSP beside SSP and ASP, all by gradients of
 // whole splits.
@@ -170,6 +170,9 @@ func (m *Models) to(g *Gain, r *Runner, j *Job, l *Law, d draw, w Way, optima ma
 	run := g.to(r, j, l, d, w.Flags(j), optima[j.drawn(l, d)], m.Within)
 	if slices.Contains(run, "--max-iterations") {
 		return run
+	}
+	if !j.Convex {
+		return append(run, "--max-iterations", mostSteps)
 	}
 	return append(run, "--max-iterations", mostClocks)
 }

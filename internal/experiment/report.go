@@ -12,6 +12,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/history"
 )
 
 // Report is the outcome of an experiment, as it is written: a page, a table for people, one for programs, and all that
@@ -29,7 +30,7 @@ type Report struct {
 // Group is runs that are compared.
 type Group struct {
 	Title   string
-	Courses []Course
+	Courses []history.Run
 }
 
 // Chart is times to be compared, by what they are of; NaN is none.

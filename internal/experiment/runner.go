@@ -21,6 +21,7 @@ import (
 
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/history"
 )
 
 // Run is one run of an experiment: the arguments of volley.
@@ -61,7 +62,7 @@ type Runner struct {
 	Parallel int
 	Limit    time.Duration // of one run, on the wall clock
 	Progress func(done, all int, left time.Duration)
-	Draw     func(log, name string) (Course, error) // how the run of an event log went
+	Draw     func(log, name string) (history.Run, error) // how the run of an event log went
 	mu       sync.Mutex
 	known    map[string]*Result
 	version  string // digest of the program

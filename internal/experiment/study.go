@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/history"
 )
 
 // Study looks at single runs, as figures of a paper do: how long a job takes by several methods, and how each step of
@@ -149,7 +150,7 @@ func (c *Case) run(ctx context.Context, r *Runner) (group Group, rows []StudyRow
 		}
 		res, course := r.Result(run), &group.Courses[len(group.Courses)-1]
 		rows = append(rows, StudyRow{Case: c.Name, Way: way, Steps: res.Iterations, Seconds: res.Seconds,
-			Fall: course.fall(), Share: Known(res.Share), Network: course.network(), Theirs: c.Their[way]})
+			Fall: fall(course), Share: Known(res.Share), Network: network(course), Theirs: c.Their[way]})
 	}
 	return group, rows, nil
 }
@@ -187,8 +188,8 @@ func percent(share Known) string {
 }
 
 // fall returns by how much a step lowers the objective on average; NaN where it is not known of two.
-func (c *Course) fall() Known {
-	var seen []Pass
+func fall(c *history.Run) Known {
+	var seen []history.Pass
 	for _, p := range c.Passes {
 		if !math.IsNaN(float64(p.Objective)) {
 			seen = append(seen, p)
@@ -202,15 +203,15 @@ func (c *Course) fall() Known {
 }
 
 // network returns which part of the steps' time no executor folds.
-func (c *Course) network() Known {
+func network(c *history.Run) Known {
 	var all, folding float64
-	for _, p := range c.steps() {
+	for _, p := range c.Steps() {
 		longest := 0.0
 		for _, d := range p.Busy {
 			longest = max(longest, d.Seconds())
 		}
 		if longest > 0 {
-			all, folding = all+p.took().Seconds(), folding+longest
+			all, folding = all+p.Took().Seconds(), folding+longest
 		}
 	}
 	if all == 0 {
@@ -220,10 +221,10 @@ func (c *Course) network() Known {
 }
 
 // Course makes a run, with its event log, and returns how it went.
-func (r *Runner) Course(ctx context.Context, run Run, name string) (Course, error) {
+func (r *Runner) Course(ctx context.Context, run Run, name string) (history.Run, error) {
 	path, err := r.logged(ctx, run)
 	if err != nil {
-		return Course{}, err
+		return history.Run{}, err
 	}
 	course, err := r.Draw(path, name)
 	if err != nil {

@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"github.com/volley-engine/volley/internal/history"
+
 	"context"
 	"math"
 	"os"
@@ -10,11 +12,12 @@ import (
 )
 
 // drawn stands for reading a log: steps of a second, of which executors fold 0.9 s, that lower the objective by 0.1.
-func drawn(log, name string) (Course, error) {
-	c := Course{Name: name, Splits: 2}
+func drawn(log, name string) (history.Run, error) {
+	c := history.Run{Name: name, Splits: 2}
 	for k := range 3 {
-		c.Passes = append(c.Passes, Pass{Began: time.Duration(k) * time.Second, Ended: time.Duration(k+1) * time.Second,
-			Step: true, Iteration: k + 1, Objective: Known(1 - 0.1*float64(k)), Shares: []float64{1, 0.5},
+		c.Passes = append(c.Passes, history.Pass{Began: time.Duration(k) * time.Second,
+			Ended: time.Duration(k+1) * time.Second,
+			Step:  true, Iteration: k + 1, Objective: Known(1 - 0.1*float64(k)), Shares: []float64{1, 0.5},
 			Busy: []time.Duration{900 * time.Millisecond, time.Millisecond}})
 	}
 	_, err := os.Stat(log)

@@ -1,0 +1,72 @@
+package history
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/volley-engine/volley/driver"
+)
+
+// uneven returns a run of two executors, of which one folds a quarter of the other's rows a second: each has 100 rows,
+// and steps end after the fast one's, in a second.
+func uneven(cut bool, stoppedBy string) *Run {
+	c := &Run{Name: "run", Job: "logistic", Sync: "absp", Rows: 200, Splits: 2, Executors: []string{"fast", "slow"},
+		StoppedBy: stoppedBy}
+	for k := range 3 {
+		at := time.Duration(k) * 2 * time.Second
+		p := Pass{Step: true, Iteration: k + 1, Began: at, Ended: at + time.Second, Objective: Known(1 / float64(k+1)),
+			Shares: []float64{1, 0.25}, Cut: cut, Rows: []int64{100, 25}, Owns: []int64{100, 100},
+			Busy:   []time.Duration{time.Second / 2, time.Second / 2},
+			Phases: &driver.LogPhases{Compute: int64(time.Second / 2)}}
+		c.Passes = append(c.Passes, p)
+	}
+	return c
+}
+
+// TestWordsSayWhatIsAsked: whether the model is done, which executor is slow, and what waiting would have cost.
+func TestWordsSayWhatIsAsked(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		run   *Run
+		wants []string
+		not   string
+	}{
+		{uneven(true, "target"), []string{"200 rows in 2 splits on 2 executors: 3 steps in 5 s, of which 3 ended " +
+			"before",
+			"62 % of all rows", "The objective is 0.3333 after iteration 3. It has reached its target (target).",
+			"slow is slow: it folds 50 rows a second, 0.25 of what fast does.",
+			"Steps took 3 s. Had each waited for every row, as under bsp, they would have taken about 7.5 s: 2.5 " +
+				"times"}, "even"},
+		{uneven(false, "max-iterations"), []string{"3 steps in 5 s, all of every row.", "may have got better"}, "Had " +
+			"each"},
+		{uneven(true, ""), []string{"goes on, or was interrupted"}, "converged"},
+		{&Run{Job: "lda", Sync: "bsp", Rows: 1, Splits: 1, StoppedBy: "odd",
+			Passes: []Pass{{Objective: Known(math.NaN())}}},
+			[]string{"lda under --sync bsp, 1 row in 1 split.", "It was ended by odd."}, "The objective"},
+	} {
+		got := strings.Join(test.run.Words(), " ")
+		for _, want := range test.wants {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s\nwant %s", got, want)
+			}
+		}
+		if strings.Contains(got, test.not) {
+			t.Errorf("%s\nhas %s", got, test.not)
+		}
+	}
+}
+
+// TestEvenExecutorsAreCalledSo, however many there are.
+func TestEvenExecutorsAreCalledSo(t *testing.T) {
+	t.Parallel()
+	c := uneven(true, "gap")
+	for i := range c.Passes {
+		c.Passes[i].Rows[1] = 90
+	}
+	if got := strings.Join(c.Words(), " "); !strings.Contains(got, "Executors are even: the slowest, slow, folds "+
+		"0.90") {
+		t.Error(got)
+	}
+}
