@@ -14,7 +14,8 @@ func TestReportsOfRuns(t *testing.T) {
 	dir := t.TempDir()
 	points, log, workers := labelled(t, 20_000), filepath.Join(dir, "run.log"), filepath.Join(dir, "workers.log")
 	pace := []string{"--clock", "virtual", "--pace", "static:1,1,1,0.25", "--pace-rate", "10000", "--data-dir", dir}
-	for path, flags := range map[string][]string{log: {"--sync", "absp", "--solver", "nesterov"}, workers: {"--sync", "ssp"}} {
+	for path, flags := range map[string][]string{log: {"--sync", "absp", "--solver", "nesterov"},
+		workers: {"--sync", "ssp"}} {
 		job := append([]string{"run", "logistic", "--data", points, "--max-iterations", "20", "--event-log", path},
 			flags...)
 		if _, errs, code := volley(t, append(job, pace...)...); code != 0 {
@@ -57,9 +58,10 @@ func TestReportsOfRuns(t *testing.T) {
 	if err := os.WriteFile(changed, other, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for want, args := range map[string][]string{"see volley verify": {changed}, "ends in none of": {log, "--out", "x.png"},
-		"no such file": {filepath.Join(dir, "none")}} {
-		if _, errs, code := volley(t, append([]string{"report"}, args...)...); code == 0 || !strings.Contains(errs, want) {
+	for want, args := range map[string][]string{"see volley verify": {changed},
+		"ends in none of": {log, "--out", "x.png"}, "no such file": {filepath.Join(dir, "none")}} {
+		_, errs, code := volley(t, append([]string{"report"}, args...)...)
+		if code == 0 || !strings.Contains(errs, want) {
 			t.Errorf("exit %d: %s, want %q", code, errs, want)
 		}
 	}

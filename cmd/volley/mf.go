@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -164,8 +166,11 @@ func (f *mfFlags) show(r *mfResult) (err error) {
 	if f.json {
 		err = printJSON(r)
 	} else {
-		_, err = fmt.Fprintf(os.Stderr, "mf: %d passes, error %.4f in training, %v; %.3g s, of which loading %.3g s\n",
-			r.Iterations, r.Objective, r.Metrics, r.Seconds, r.LoadSeconds)
+		_, err = fmt.Fprintf(os.Stderr, "mf: %d passes, error %.4f in training; %.3g s, of which loading %.3g s\n",
+			r.Iterations, r.Objective, r.Seconds, r.LoadSeconds)
+		for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
+			fmt.Fprintf(os.Stderr, "  %s %.6g\n", name, r.Metrics[name])
+		}
 	}
 	if err == nil && f.converge && !r.Converged && wire.ThisProcess().Role == "" {
 		return errNotConverged

@@ -32,6 +32,9 @@ func (c *SGDConfig) CheckSGD() error {
 		return fault.Newf(fault.Usage, "mf", "--rate", "%v does not lie in (0, 10]", c.Rate)
 	case !(c.Decay > 0 && c.Decay <= 1):
 		return fault.Newf(fault.Usage, "mf", "--decay", "%v does not lie in (0, 1]", c.Decay)
+	case c.Rate*c.Reg >= 1:
+		return fault.Newf(fault.Usage, "mf", "--reg", "%v times the rate of %v takes away more than there is", c.Reg,
+			c.Rate).WithHint("lower one of them")
 	case c.MaxIterations < 1:
 		return fault.Newf(fault.Usage, "mf", "--max-iterations", "%d passes", c.MaxIterations)
 	case c.Rank < 1 || c.Rank > maxRank-2:

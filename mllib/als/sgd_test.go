@@ -108,6 +108,7 @@ func TestMistakesOfDescentAreNamed(t *testing.T) {
 	for want, change := range map[string]func(*SGDConfig){
 		"--rate: 0 does not":       func(c *SGDConfig) { c.Rate = 0 },
 		"--decay: 1.5 does not":    func(c *SGDConfig) { c.Decay = 1.5 },
+		"takes away more than":     func(c *SGDConfig) { c.Reg = 1000 },
 		"0 passes":                 func(c *SGDConfig) { c.MaxIterations = 0 },
 		"--rank: 0 does not":       func(c *SGDConfig) { c.Rank = 0 },
 		"--rank: 2001 does not":    func(c *SGDConfig) { c.Rank = maxRank - 1 },

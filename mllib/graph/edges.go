@@ -14,8 +14,8 @@ import (
 	"github.com/volley-engine/volley/storage/input"
 )
 
-// Edges are files with an edge a line: two nodes, whole numbers with blanks, a tab or a comma between them; what
-// follows is not read. Empty lines, and those that begin with # or %, are left out.
+// Edges are files with an edge a line: two nodes, whole numbers with blanks, tabs, a comma or a semicolon between them;
+// what follows is not read. Empty lines, and those that begin with # or %, are left out.
 type Edges struct {
 	Data       []string
 	Undirected bool // each edge leads both ways
@@ -56,7 +56,10 @@ func lead(text string, separate bool) int {
 }
 
 func badEdge(line, word string, i int) error {
-	if word == "" {
+	switch {
+	case word == "" && i == 0:
+		return fmt.Errorf("%q does not begin with a node", line)
+	case word == "":
 		return fmt.Errorf("%q names one node, an edge has two", line)
 	}
 	return fmt.Errorf("%q is no number of a node (the %s of %q)", word, []string{"source", "target"}[i], line)

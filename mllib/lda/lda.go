@@ -39,8 +39,8 @@ func (c *Config) Check() error {
 		return fault.Newf(fault.Usage, "find", "--topics", "%d does not lie in [2, %d]", c.Topics, mostTopics)
 	case !(c.Alpha > 0 && c.Alpha <= 1e6):
 		return fault.Newf(fault.Usage, "find topics with", "--alpha", "%v does not lie in (0, 1e6]", c.Alpha)
-	case !(c.Beta > 0 && c.Beta <= 1e6):
-		return fault.Newf(fault.Usage, "find topics with", "--beta", "%v does not lie in (0, 1e6]", c.Beta)
+	case !(c.Beta >= leastPrior && c.Beta <= 1e6):
+		return fault.Newf(fault.Usage, "find topics with", "--beta", "%v does not lie in [%v, 1e6]", c.Beta, leastPrior)
 	case c.PerClock < 0:
 		return fault.Newf(fault.Usage, "find topics in", "--wpc", "%d iterations a clock", c.PerClock)
 	case c.MaxIterations < 1:

@@ -285,8 +285,8 @@ func TestLongDocumentsAreCounted(t *testing.T) {
 			}
 			c.unload(w)
 		}
-		for k, n := range c.totals {
-			sums[k] = int64(n - 0.2 + 0.5)
+		for k, n := range c.moved {
+			sums[k] += n
 		}
 	}
 	c.arrange()
@@ -297,8 +297,72 @@ func TestLongDocumentsAreCounted(t *testing.T) {
 		for _, m := range got {
 			n += int(m.n)
 		}
+		once := map[uint16]int{}
+		for k, m := range c.counted(d) {
+			if once[k] != 0 {
+				t.Errorf("document %d: topic %d is counted twice", d, k)
+			}
+			once[k] = m
+			n -= m
+		}
+		if n += docs[d].tokens(); n != docs[d].tokens() {
+			t.Errorf("document %d: %v are not all of its tokens", d, once)
+		}
 		if !slices.Equal(got, want) || n != docs[d].tokens() || d == 0 && len(got) < tokens/most {
 			t.Errorf("document %d: %v of %d tokens, rebuilt %v", d, got, docs[d].tokens(), want)
+		}
+	}
+}
+
+// TestWorkersThatMissUpdatesLoseNoToken: whatever a worker sees of the tables, also less than its own tokens, what it
+// adds to them comes to nothing in all, and is of its own tokens.
+func TestWorkersThatMissUpdatesLoseNoToken(t *testing.T) {
+	t.Parallel()
+	rng := rand.NewPCG(7, 8)
+	docs := []document{{[]int32{0, 1, 2}, []int32{30, 20, 10}}, {[]int32{1, 2}, []int32{40, 5}}}
+	const topics = 70
+	c := newCorpus(docs, topics, nil, rand.New(rng))
+	c.setPriors(priors{slices.Repeat([]float64{0.1}, topics), 0.01})
+	for turn := range 50 {
+		totals := make([]int64, topics)
+		for k := range totals {
+			totals[k] = int64(k%5) - 3
+		}
+		before := slices.Clone(c.topic)
+		c.begin(totals, 3)
+		for i, w := range c.words {
+			row := tables.Row[int32]{Columns: []int32{int32(turn % topics), topics - 1}, Values: []int32{-4, 2}}
+			if turn%topics == topics-1 {
+				row = tables.Row[int32]{}
+			}
+			c.columns, c.changes = c.columns[:0], c.changes[:0]
+			c.load(row)
+			for j := c.ends[i]; j < c.ends[i+1]; j++ {
+				c.sample(j, rng)
+			}
+			c.unload(w)
+			want := make([]int32, topics)
+			for j := c.ends[i]; j < c.ends[i+1]; j++ {
+				want[before[j]]--
+				want[c.topic[j]]++
+			}
+			for i, column := range c.columns {
+				want[column%topics] -= c.changes[i]
+			}
+			if slices.ContainsFunc(want, func(n int32) bool { return n != 0 }) {
+				t.Fatalf("turn %d, word %d: %v are not what its tokens have moved by", turn, w, c.changes)
+			}
+		}
+		sum, moved := int64(0), make([]int64, topics)
+		for j, k := range c.topic {
+			moved[k]++
+			moved[before[j]]--
+		}
+		for _, n := range c.moved {
+			sum += n
+		}
+		if sum != 0 || !slices.Equal(moved, c.moved) {
+			t.Fatalf("turn %d: totals change by %v, tokens have moved by %v", turn, c.moved, moved)
 		}
 	}
 }
@@ -359,7 +423,8 @@ func TestBadDocumentsAreNamed(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"1 does not lie in [2, 65536]": func(c *Config) { c.Topics = 1 },
 		"--alpha":                      func(c *Config) { c.Alpha = 0 },
-		"--beta":                       func(c *Config) { c.Beta = math.NaN() },
+		"--beta: NaN":                  func(c *Config) { c.Beta = math.NaN() },
+		"--beta: 1e-17":                func(c *Config) { c.Beta = 1e-17 },
 		"0 iterations":                 func(c *Config) { c.MaxIterations = 0 },
 		"-3 is negative":               func(c *Config) { c.Model = tables.SSP(-3) },
 	} {

@@ -1,6 +1,7 @@
 package lda
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -33,10 +34,33 @@ func (c *corpus) measure(sums []float64) {
 	}
 	all := digamma(c.sum)
 	for d := range c.documents() {
-		for _, m := range c.mixture(d) {
-			sums[m.topic] += digamma(float64(m.n)+c.alphas[m.topic]) - base[m.topic]
+		for k, n := range c.counted(d) {
+			sums[k] += digamma(float64(n)+c.alphas[k]) - base[k]
 		}
 		sums[c.topics+ofDocuments] += digamma(float64(c.docs[d].tokens)+c.sum) - all
+	}
+}
+
+// counted returns a document's topics, each once, with how many of its tokens are of it.
+func (c *corpus) counted(d int) iter.Seq2[uint16, int] {
+	return func(yield func(uint16, int) bool) {
+		mix := c.mixture(d)
+		for i, m := range mix {
+			n := int(m.n)
+			if c.docs[d].tokens > most { // then a topic may have several shares, and counts with its first
+				if slices.ContainsFunc(mix[:i], func(o share) bool { return o.topic == m.topic }) {
+					continue
+				}
+				for _, o := range mix[i+1:] {
+					if o.topic == m.topic {
+						n += int(o.n)
+					}
+				}
+			}
+			if !yield(m.topic, n) {
+				return
+			}
+		}
 	}
 }
 

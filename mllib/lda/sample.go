@@ -133,7 +133,9 @@ func (c *corpus) arrange() {
 // document has topics, and not as there are any (F+LDA, Yu et al. 2015, section 3.2, with blocks in place of its tree).
 type sampler struct {
 	beta    float64
-	totals  []float64 // by topic: tokens of all words, and β for each word
+	least   float64   // β for each word
+	totals  []float64 // by topic: tokens of all words, and β for each word; at the least β for each word
+	moved   []int64   // by topic: tokens that a sweep has moved to it, less those away from it
 	inverse []float64 // by topic: 1 / totals
 	now     []int32   // by topic: tokens of the word
 	change  []int32   // by topic: of these, how many more than there were
@@ -149,7 +151,8 @@ type sampler struct {
 }
 
 func newSampler(k int) sampler {
-	s := sampler{totals: make([]float64, k), inverse: make([]float64, k), now: make([]int32, k),
+	s := sampler{totals: make([]float64, k), moved: make([]int64, k), inverse: make([]float64, k),
+		now:    make([]int32, k),
 		change: make([]int32, k), word: make([]float64, k), prior: make([]float64, k),
 		touched: make([]uint64, k/64+1), shift: bits.Len(uint(k-1))/2 + 1}
 	s.blocks = make([]float64, (k-1)>>s.shift+1)
@@ -159,8 +162,10 @@ func newSampler(k int) sampler {
 // begin takes over how many tokens are of each topic, before the first word.
 func (c *corpus) begin(totals []int64, vocabulary int) {
 	clear(c.blocks)
-	for k, n := range totals {
-		c.totals[k] = float64(n) + c.beta*float64(vocabulary)
+	clear(c.moved)
+	c.least = c.beta * float64(vocabulary)
+	for k, n := range totals { // they may be below 0, as a worker may not see what others have added
+		c.totals[k] = float64(max(0, n)) + c.least
 		c.inverse[k] = 1 / c.totals[k]
 		c.word[k] = c.beta * c.inverse[k]
 		c.prior[k] = c.alphas[k] * c.word[k]
@@ -254,7 +259,7 @@ func (c *corpus) unload(w int32) {
 
 // weigh brings a topic's weights up to date.
 func (c *corpus) weigh(k int32) {
-	w := float64(float64(c.now[k])+c.beta) * c.inverse[k]
+	w := float64(float64(max(0, c.now[k]))+c.beta) * c.inverse[k]
 	p := float64(c.alphas[k] * w)
 	more := p - c.prior[k]
 	c.word[k], c.prior[k] = w, p
@@ -266,7 +271,9 @@ func (c *corpus) weigh(k int32) {
 func (c *corpus) count(k uint16, by int32) {
 	c.now[k] += by
 	c.change[k] += by
-	c.totals[k] += float64(by)
+	c.moved[k] += int64(by)
+	c.touched[k/64] |= 1 << (k % 64)
+	c.totals[k] = max(c.least, c.totals[k]+float64(by))
 	c.inverse[k] = 1 / c.totals[k]
 	c.weigh(int32(k))
 }
@@ -278,7 +285,7 @@ func (c *corpus) sample(j int, rng *rand.PCG) {
 	had, d := c.topic[j], int(c.doc[j])
 	mix := c.mixture(d)
 	with := c.word[had]
-	without := float64(float64(c.now[had]-1)+c.beta) / (c.totals[had] - 1)
+	without := float64(float64(max(0, c.now[had]-1))+c.beta) / max(c.least, c.totals[had]-1)
 	c.word[had] = without
 	own := c.own(mix) - without
 	prior := c.all + float64(c.alphas[had]*(without-with))
@@ -293,7 +300,7 @@ func (c *corpus) sample(j int, rng *rand.PCG) {
 	c.count(had, -1)
 	is := c.ofPrior(u - own)
 	if c.count(is, 1); is != had {
-		c.moved(j, d, had, is)
+		c.rename(j, d, had, is)
 	}
 }
 
@@ -301,13 +308,12 @@ func (c *corpus) sample(j int, rng *rand.PCG) {
 func (c *corpus) move(j, d int, had, is uint16) {
 	c.count(had, -1)
 	c.count(is, 1)
-	c.moved(j, d, had, is)
+	c.rename(j, d, had, is)
 }
 
-// moved has its document know.
-func (c *corpus) moved(j, d int, had, is uint16) {
+// rename gives a token another topic, in its document, too.
+func (c *corpus) rename(j, d int, had, is uint16) {
 	c.topic[j] = is
-	c.touched[is/64] |= 1 << (is % 64)
 	c.fewer(d, had)
 	c.more(d, is)
 }

@@ -95,14 +95,9 @@ func (p *Plan) measureTables(c *tables.Clock[params, string, topics], beta float
 // sweep samples all topics once.
 func (p *Plan) sweep(c *tables.Clock[params, string, topics], own *corpus, rng *rand.PCG) {
 	totals := p.totals.In(c)
-	before := slices.Clone(totals.Row(0).Values)
-	own.begin(before, c.Param.Vocabulary)
+	own.begin(totals.Row(0).Values, c.Param.Vocabulary)
 	own.sweep(p.words.In(c), rng, c.Worked)
-	for k, n := range before {
-		now := int64(own.totals[k] - own.beta*float64(c.Param.Vocabulary) + 0.5)
-		before[k] = now - n
-	}
-	totals.IncRow(0, before)
+	totals.IncRow(0, own.moved)
 }
 
 // priorSteps returns how many steps of priors a worker knows at a clock: those for which all workers have measured in
@@ -130,6 +125,7 @@ func (p *params) priors(steps int, of func(step int) []float64) priors {
 const (
 	bytesOfToken = 24
 	bytesOfCount = 3 * 8
+	bytesOfWord  = 2 * 48 // of two models, whichever number a word has
 )
 
 // Outcome is what training has come to.
@@ -164,7 +160,7 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, er
 	if !p.docs.Elsewhere(s) { // elsewhere documents are spread over executors
 		counts := min(float64(size.Tokens), float64(size.Words)*float64(c.Topics))
 		if err := train.Fits("lda", "--data", "the topics of all tokens, and counts by word",
-			bytesOfToken*float64(size.Tokens)+bytesOfCount*counts); err != nil {
+			bytesOfToken*float64(size.Tokens)+bytesOfCount*counts+bytesOfWord*float64(size.Words)); err != nil {
 			return nil, err
 		}
 	}
