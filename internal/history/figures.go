@@ -80,10 +80,9 @@ func (c *Run) shares(steps []Pass) chart.Figure {
 		strip.Columns = append(strip.Columns, col)
 	}
 	return chart.Figure{Title: "Share of each split in each step", Of: strip,
-		Read: "Good: dark all over, or light cells that are dark in the next step: what was left out comes first " +
+		Read: "Good: full cells all over, or pale ones that are full in the next step: what was left out comes first " +
 			"there. " +
-			"Bad: rows that stay light, whose data the model does not learn from. Then raise --ratio, or find out " +
-			"why " +
+			"Bad: rows that stay pale, whose data the model does not learn from. Then raise --ratio, or find out why " +
 			"the executor of those splits is slow. ▾ is that splits move to other executors after the step."}
 }
 

@@ -1,0 +1,244 @@
+package site
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/volley-engine/volley/internal/chart"
+	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/history"
+	"github.com/volley-engine/volley/internal/web"
+)
+
+// Site shows the runs of a folder.
+type Site struct {
+	dir    string
+	enter  string // what the link has that is opened first; empty once it was
+	cookie string // what a browser has that has opened it
+
+	mu     sync.Mutex
+	logs   found
+	pages  map[string]page // of runs, by their logs
+	reads  chan struct{}   // a place for each log that is being read
+	server *web.Server
+}
+
+// page is a page that was made, of logs as they were then.
+type page struct {
+	of   []entry
+	text string
+}
+
+// How many pages are kept, how many runs one may compare, and how many logs are read at a time.
+const (
+	mostPages    = 32
+	mostCompared = 12
+	atOnce       = 2
+	ofList       = 200 // entries on a page of the list
+)
+
+// Serve begins to show a folder at an address of this machine, HOST:PORT.
+func Serve(dir, addr string, log hclog.Logger) (*Site, error) {
+	s := &Site{dir: dir, enter: rand.Text(), cookie: rand.Text(), logs: found{}, pages: map[string]page{},
+		reads: make(chan struct{}, atOnce)}
+	if _, err := s.logs.scan(dir); err != nil {
+		return nil, fault.New(fault.BadInput, "show", dir, err)
+	}
+	server, err := web.Serve(web.Config{Addr: addr, Logger: log, Refusal: s.refusal, Routes: []web.Route{
+		{Path: "/{$}", Serve: s.list}, {Path: "/enter", Serve: s.open}, {Path: "/runs", Serve: s.runs},
+		{Path: "/style.css", Serve: style}}})
+	if err != nil {
+		return nil, err
+	}
+	s.server = server
+	return s, nil
+}
+
+// Link returns where a browser begins: it is let in once.
+func (s *Site) Link() string { return "http://" + s.server.Addr() + "/enter?token=" + s.enter }
+
+// Close ends it.
+func (s *Site) Close() error { return s.server.Close() }
+
+const cookieName = "volley_history"
+
+// refusal returns why a request is not answered: it is of a browser that has not opened the link.
+func (s *Site) refusal(r *http.Request) (code int, why string) {
+	if r.URL.Path == "/enter" {
+		return 0, ""
+	}
+	if c, err := r.Cookie(cookieName); err == nil && same(c.Value, s.cookie) {
+		return 0, ""
+	}
+	return http.StatusUnauthorized, "open the link that volley history has printed; it works once"
+}
+
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// open lets a browser in that has the link.
+func (s *Site) open(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	known := s.enter != "" && same(r.URL.Query().Get("token"), s.enter)
+	if known {
+		s.enter = ""
+	}
+	s.mu.Unlock()
+	if !known {
+		web.Refuse(w, http.StatusUnauthorized, "this link has been used, or is none: start volley history again for "+
+			"another")
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: s.cookie, Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteStrictMode})
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// answer writes a page, of which a browser runs nothing and fetches nothing from elsewhere.
+func answer(w http.ResponseWriter, title, body string) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "+
+		"frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	_, _ = fmt.Fprintf(w, "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "+
+		"content=\"width=device-width\"><title>%s</title><link rel=\"stylesheet\" "+
+		"href=\"/style.css\">\n<main><h1>%s</h1>\n"+
+		"%s</main></html>\n", html.EscapeString(title), html.EscapeString(title), body) // who has asked may be gone
+}
+
+func style(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/css; charset=utf-8")
+	_, _ = w.Write([]byte(chart.Style))
+}
+
+// list shows the logs of the folder, the newest first.
+func (s *Site) list(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	all, err := s.logs.scan(s.dir)
+	s.mu.Unlock()
+	if err != nil {
+		web.Refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	from, err := strconv.Atoi(r.URL.Query().Get("from"))
+	if err != nil || from < 0 || from >= len(all) {
+		from = 0
+	}
+	answer(w, "Runs", listed(all, from))
+}
+
+// listed returns a part of the list, from which runs are chosen.
+func listed(all []entry, from int) string {
+	if len(all) == 0 {
+		return "<p>There are no event logs here. volley run … --event-log run.log writes one.</p>"
+	}
+	var b strings.Builder
+	some := all[from:min(from+ofList, len(all))]
+	fmt.Fprintf(&b, "<p>%d to %d of %d event logs, the newest first.</p><form action=\"/runs\"><div "+
+		"class=\"wide\"><table>"+
+		"<tr><th>compare</th><th>log</th><th>written</th><th>job</th><th>sync</th><th>rows</th><th>splits</th>"+
+		"<th>steps</th><th>ended by</th></tr>\n", from+1, from+len(some), len(all))
+	for _, e := range some {
+		name, link := html.EscapeString(e.Path), html.EscapeString("/runs?"+url.Values{"log": {e.Path}}.Encode())
+		if e.Unusable != "" {
+			fmt.Fprintf(&b, "<tr><td></td><td>%s</td><td>%s</td><td "+
+				"colspan=\"6\">%s</td></tr>\n", name, written(e), e.Unusable)
+			continue
+		}
+		ended := e.Stopped
+		if ended == "" {
+			ended = "has no end"
+		}
+		fmt.Fprintf(&b, "<tr><td><input type=\"checkbox\" name=\"log\" value=\"%s\" aria-label=\"compare "+
+			"%s\"></td><td>"+
+			"<a "+
+			"href=\"%s\">%s</a></td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%d</td><td>%d</td><td>%s</td></tr>"+
+			"\n",
+			name, name, link, name, written(e), html.EscapeString(e.Job), html.EscapeString(e.Sync),
+			chart.Number(float64(e.Rows)), e.Splits, e.Steps, html.EscapeString(ended))
+	}
+	b.WriteString("</table></div><p><button>Compare</button></p></form>")
+	if next := from + ofList; next < len(all) {
+		fmt.Fprintf(&b, "<p><a href=\"/?from=%d\">older</a></p>", next)
+	}
+	return b.String()
+}
+
+func written(e entry) string { return e.Changed.UTC().Format(time.DateTime) }
+
+// runs shows the runs of logs, compared where they are several.
+func (s *Site) runs(w http.ResponseWriter, r *http.Request) {
+	names := r.URL.Query()["log"]
+	if len(names) == 0 || len(names) > mostCompared {
+		web.Refuse(w, http.StatusBadRequest, fmt.Sprintf("choose 1 to %d runs", mostCompared))
+		return
+	}
+	s.mu.Lock()
+	all, err := s.logs.scan(s.dir)
+	s.mu.Unlock()
+	if err != nil {
+		web.Refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	var chosen []entry
+	for _, name := range names {
+		at := slices.IndexFunc(all, func(e entry) bool { return e.Path == name })
+		if at < 0 {
+			web.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no event log %q here", name))
+			return
+		}
+		chosen = append(chosen, all[at])
+	}
+	text, err := s.drawn(chosen)
+	if err != nil {
+		web.Refuse(w, http.StatusUnprocessableEntity, err.Error())
+		return
+	}
+	answer(w, strings.Join(names, ", "), "<p><a href=\"/\">all runs</a></p>"+text)
+}
+
+// drawn returns the figures of runs, made once for logs that do not change.
+func (s *Site) drawn(of []entry) (string, error) {
+	key := ""
+	for _, e := range of {
+		key += e.Path + "\x00"
+	}
+	s.mu.Lock()
+	p, known := s.pages[key]
+	s.mu.Unlock()
+	if known && slices.Equal(p.of, of) {
+		return p.text, nil
+	}
+	s.reads <- struct{}{}
+	defer func() { <-s.reads }()
+	var runs []history.Run
+	for _, e := range of {
+		run, err := history.Read(filepath.Join(s.dir, filepath.FromSlash(e.Path)), e.Path)
+		if err != nil {
+			return "", err
+		}
+		runs = append(runs, run)
+	}
+	var b strings.Builder
+	history.Draw(&b, runs)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pages) >= mostPages {
+		clear(s.pages)
+	}
+	s.pages[key] = page{of, b.String()}
+	return b.String(), nil
+}
