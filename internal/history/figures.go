@@ -59,7 +59,7 @@ func (c *Run) draw(b *strings.Builder) {
 		b.WriteString("<p>It has no training steps.</p>\n")
 		return
 	}
-	for _, figure := range []chart.Figure{c.shares(steps), c.paces(steps), c.phases(steps), c.processTimes(steps),
+	for _, figure := range []chart.Figure{c.shares(steps), c.paces(), c.phases(steps), c.processTimes(steps),
 		c.processed(steps), c.median(steps)} {
 		figure.Write(b)
 	}
@@ -87,9 +87,13 @@ func (c *Run) shares(steps []Pass) chart.Figure {
 }
 
 // paces shows how fast each executor is.
-func (c *Run) paces(steps []Pass) chart.Figure {
+func (c *Run) paces() chart.Figure {
+	var speeds []float64
+	for _, v := range c.Speeds {
+		speeds = append(speeds, float64(v))
+	}
 	return chart.Figure{Title: "Rows a second of each executor", Of: &chart.Bars{Of: "rows a second", None: "not known",
-		Names: c.Executors, Bars: c.speeds(steps)},
+		Names: c.Executors, Bars: speeds},
 		Read: "Good: bars of one length. Bad: a short one: its executor is slow, or shared with others. Then give it " +
 			"fewer " +
 			"slots, let splits move (--exchange rate), or see what else its machine does."}

@@ -2,7 +2,9 @@ package history
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/volley-engine/volley/driver"
@@ -27,6 +29,7 @@ type Run struct {
 	Job       string   `json:"job"`
 	Sync      string   `json:"sync"`
 	Executors []string `json:"executors"`
+	Speeds    []Known  `json:"speeds"` // rows a second that each executor folds, the median of its results
 	Splits    int      `json:"splits"`
 	Rows      int64    `json:"rows"`
 	Passes    []Pass   `json:"passes"`
@@ -43,8 +46,8 @@ type Pass struct {
 	Cut       bool              `json:"cut"`
 	Shares    []float64         `json:"shares,omitempty"`  // of each split's rows
 	Busy      []time.Duration   `json:"busy_ns,omitempty"` // of each executor, by its rows and its speed
-	Rows      []int64           `json:"rows,omitempty"`    // of each executor's splits: folded
-	Owns      []int64           `json:"owns,omitempty"`    // of each executor's splits: all
+	Owns      []int64           `json:"owns,omitempty"`    // rows of each executor's splits
+	Batch     float64           `json:"batch,omitempty"`   // share of them that the step is of; 0 is all
 	Phases    *driver.LogPhases `json:"phases_ns,omitempty"`
 	Bytes     int64             `json:"bytes,omitempty"`
 	Moves     int               `json:"moves"`         // of splits, that begin after it
@@ -81,6 +84,7 @@ func Read(path, name string) (Run, error) {
 	if l.Footer != nil {
 		c.StoppedBy = l.Footer.StoppedBy
 	}
+	c.speeds(r.Speeds)
 	if len(c.Passes) == 0 {
 		return c.Run, fault.Newf(fault.BadInput, "draw", path, "it has no pass whose reports are kept")
 	}
@@ -93,6 +97,31 @@ type reading struct {
 	report *audit.Report
 	rows   map[int][]int64 // of the splits of each pack
 	owner  []int           // of each split
+	others bool            // executors came or went
+}
+
+// speeds takes the speeds that executors were seen to have, by their places among all. Where these have changed, as
+// some came or went, they are left out.
+func (c *reading) speeds(seen []audit.Speed) {
+	by := map[int][]float64{}
+	for _, s := range seen {
+		if s.RowsPerSecond > 0 {
+			by[s.Executor] = append(by[s.Executor], s.RowsPerSecond)
+		}
+	}
+	if len(c.Executors) == 0 {
+		for e := range len(by) {
+			c.Executors = append(c.Executors, fmt.Sprintf("executor %d", e))
+		}
+	}
+	for e := range c.Executors {
+		median := Known(math.NaN())
+		if all := by[e]; len(all) > 0 && !c.others {
+			slices.Sort(all)
+			median = Known(all[len(all)/2])
+		}
+		c.Speeds = append(c.Speeds, median)
+	}
 }
 
 func (c *reading) add(line audit.Line) {
@@ -127,6 +156,7 @@ func (c *reading) step(p *Pass, s *driver.LogStep) {
 	p.Phases, p.Bytes = &phases, s.Bytes
 	note(p, s.Values)
 	if len(s.Executors) > 0 {
+		c.others = c.others || len(c.Executors) > 0 && !slices.Equal(c.Executors, s.Executors)
 		c.Executors = s.Executors
 	}
 	if s.Pack == 0 {
@@ -134,7 +164,7 @@ func (c *reading) step(p *Pass, s *driver.LogStep) {
 			c.owner = s.Placement
 		}
 		p.Shares = sharesOf(s.C, c.rows[0])
-		p.Rows, p.Owns = c.ofExecutors(s.C), c.ofExecutors(c.rows[0])
+		p.Owns, p.Batch = c.ofExecutors(c.rows[0]), s.Batch
 	}
 	c.Passes = append(c.Passes, *p)
 }
@@ -164,7 +194,7 @@ func (c *reading) pass(p *Pass, e *driver.LogEvaluation) {
 		p.Objective = Known(*e.Objective)
 	}
 	if e.Work && e.Pack == 0 {
-		p.Shares = sharesOf(e.C, c.rows[0])
+		p.Shares, p.Owns = sharesOf(e.C, c.rows[0]), c.ofExecutors(c.rows[0])
 	}
 	if e.Work || !math.IsNaN(float64(p.Objective)) {
 		c.Passes = append(c.Passes, *p)

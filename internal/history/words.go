@@ -3,7 +3,6 @@ package history
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 func (c *Run) Words() []string {
 	steps := c.Steps()
 	out := []string{c.what(steps), c.end()}
-	if slow := c.slowest(steps); slow != "" {
+	if slow := c.slowest(); slow != "" {
 		out = append(out, slow)
 	}
 	if gain := c.gain(steps); gain != "" {
@@ -85,83 +84,74 @@ func (c *Run) end() string {
 	return text + "It was ended by " + c.StoppedBy + "."
 }
 
-// speeds returns the rows a second that each executor folds, the median of steps; NaN where that is not known.
-func (c *Run) speeds(steps []Pass) []float64 {
-	all := make([][]float64, len(c.Executors))
-	for _, p := range steps {
-		for e := range min(len(all), len(p.Busy), len(p.Rows)) {
-			if p.Busy[e] > 0 && p.Rows[e] > 0 {
-				all[e] = append(all[e], float64(p.Rows[e])/p.Busy[e].Seconds())
-			}
-		}
-	}
-	out := make([]float64, len(all))
-	for e, some := range all {
-		if out[e] = math.NaN(); len(some) > 0 {
-			slices.Sort(some)
-			out[e] = some[len(some)/2]
-		}
-	}
-	return out
-}
-
 // even is up to which share of the fastest's speed the slowest may have, to be called even.
 const even = 0.8
 
 // slowest returns who is slow; nothing where that is not known.
-func (c *Run) slowest(steps []Pass) string {
-	speeds := c.speeds(steps)
+func (c *Run) slowest() string {
 	low, high := -1, -1
-	for e, v := range speeds {
-		if math.IsNaN(v) {
+	for e, v := range c.Speeds {
+		if math.IsNaN(float64(v)) {
 			continue
 		}
-		if low < 0 || v < speeds[low] {
+		if low < 0 || v < c.Speeds[low] {
 			low = e
 		}
-		if high < 0 || v > speeds[high] {
+		if high < 0 || v > c.Speeds[high] {
 			high = e
 		}
 	}
 	if low < 0 || low == high {
 		return ""
 	}
-	share := speeds[low] / speeds[high]
+	share := float64(c.Speeds[low] / c.Speeds[high])
 	if share >= even {
 		return fmt.Sprintf("Executors are even: the slowest, %s, folds %.2f of the rows a second of the fastest.",
 			c.Executors[low], share)
 	}
 	return fmt.Sprintf("%s is slow: it folds %s rows a second, %.2f of what %s does.", c.Executors[low],
-		chart.Number(speeds[low]), share, c.Executors[high])
+		chart.Number(float64(c.Speeds[low])), share, c.Executors[high])
 }
 
-// waited returns how long a step would have taken if it had waited for every row, by the speeds that executors had in
-// it; it is not known where who has folded what does not follow from who owns it.
-func (p *Pass) waited() (time.Duration, bool) {
-	if !p.Cut || p.Phases == nil || len(p.Rows) == 0 || len(p.Busy) < len(p.Rows) {
+// waited returns how long a step would have taken had each executor folded all rows of its own splits, at its speed,
+// and all had waited for the last; false where that is not known.
+func (c *Run) waited(p *Pass) (time.Duration, bool) {
+	if len(p.Owns) == 0 || len(p.Owns) != len(c.Speeds) {
 		return p.Took(), !p.Cut
 	}
-	longest := time.Duration(p.Phases.Compute)
-	for e, rows := range p.Rows {
-		if rows > 0 && p.Busy[e] > 0 {
-			longest = max(longest, time.Duration(float64(p.Owns[e])/float64(rows)*float64(p.Busy[e])))
+	longest, batch := time.Duration(0), p.Batch
+	if batch == 0 {
+		batch = 1
+	}
+	for e, rows := range p.Owns {
+		switch speed := float64(c.Speeds[e]); {
+		case rows == 0:
+		case !(speed > 0):
+			return p.Took(), !p.Cut
+		default:
+			longest = max(longest, time.Duration(batch*float64(rows)/speed*float64(time.Second)))
 		}
+	}
+	if p.Phases == nil { // of a pass of the method, of which only the whole is known
+		return max(p.Took(), longest), true
 	}
 	return p.Took() - time.Duration(p.Phases.Compute) + longest, true
 }
 
-// gain returns what waiting for all rows would have cost; nothing where nothing was cut.
+// worth is from which gain on it is spoken of.
+const worth = 1.05
+
+// gain returns what waiting for all rows would have cost; nothing where that is little, or not known.
 func (c *Run) gain(steps []Pass) string {
 	var took, waited time.Duration
-	cut := false
 	for i := range steps {
-		w, known := steps[i].waited()
+		w, known := c.waited(&steps[i])
 		if !known {
 			return ""
 		}
-		took, waited, cut = took+steps[i].Took(), waited+w, cut || steps[i].Cut
+		took, waited = took+steps[i].Took(), waited+w
 	}
-	if !cut {
+	if took == 0 || float64(waited) < worth*float64(took) {
 		return ""
 	}
 	return fmt.Sprintf("Steps took %s s. Had each waited for every row, as under bsp, they would have taken about %s "+

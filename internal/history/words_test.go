@@ -13,11 +13,12 @@ import (
 // and steps end after the fast one's, in a second.
 func uneven(cut bool, stoppedBy string) *Run {
 	c := &Run{Name: "run", Job: "logistic", Sync: "absp", Rows: 200, Splits: 2, Executors: []string{"fast", "slow"},
+		Speeds:    []Known{200, 50},
 		StoppedBy: stoppedBy}
 	for k := range 3 {
 		at := time.Duration(k) * 2 * time.Second
 		p := Pass{Step: true, Iteration: k + 1, Began: at, Ended: at + time.Second, Objective: Known(1 / float64(k+1)),
-			Shares: []float64{1, 0.25}, Cut: cut, Rows: []int64{100, 25}, Owns: []int64{100, 100},
+			Shares: []float64{1, 0.25}, Cut: cut, Owns: []int64{100, 100},
 			Busy:   []time.Duration{time.Second / 2, time.Second / 2},
 			Phases: &driver.LogPhases{Compute: int64(time.Second / 2)}}
 		c.Passes = append(c.Passes, p)
@@ -39,8 +40,8 @@ func TestWordsSayWhatIsAsked(t *testing.T) {
 			"slow is slow: it folds 50 rows a second, 0.25 of what fast does.",
 			"Steps took 3 s. Had each waited for every row, as under bsp, they would have taken about 7.5 s: 2.5 " +
 				"times"}, "even"},
-		{uneven(false, "max-iterations"), []string{"3 steps in 5 s, all of every row.", "may have got better"}, "Had " +
-			"each"},
+		{uneven(false, "max-iterations"), []string{"3 steps in 5 s, all of every row.", "may have got better",
+			"about 7.5 s: 2.5 times"}, "ended before"},
 		{uneven(true, ""), []string{"goes on, or was interrupted"}, "converged"},
 		{&Run{Job: "lda", Sync: "bsp", Rows: 1, Splits: 1, StoppedBy: "odd",
 			Passes: []Pass{{Objective: Known(math.NaN())}}},
@@ -58,13 +59,28 @@ func TestWordsSayWhatIsAsked(t *testing.T) {
 	}
 }
 
+// TestStolenStepsAreComparedToo: what is whole as others did a part of the slow one's is beside waiting for it; a step
+// of a tenth of all rows is beside waiting for a tenth.
+func TestStolenStepsAreComparedToo(t *testing.T) {
+	t.Parallel()
+	c := uneven(false, "gap")
+	for i := range c.Passes {
+		c.Passes[i].Batch = 0.5
+	}
+	if got := strings.Join(c.Words(), " "); !strings.Contains(got, "about 4.5 s: 1.5 times") {
+		t.Error(got)
+	}
+	c.Passes[1].Cut, c.Passes[1].Owns = true, nil
+	if got := strings.Join(c.Words(), " "); strings.Contains(got, "Had each") {
+		t.Errorf("of a step it is not known: %s", got)
+	}
+}
+
 // TestEvenExecutorsAreCalledSo, however many there are.
 func TestEvenExecutorsAreCalledSo(t *testing.T) {
 	t.Parallel()
 	c := uneven(true, "gap")
-	for i := range c.Passes {
-		c.Passes[i].Rows[1] = 90
-	}
+	c.Speeds[1] = 180
 	if got := strings.Join(c.Words(), " "); !strings.Contains(got, "Executors are even: the slowest, slow, folds "+
 		"0.90") {
 		t.Error(got)
