@@ -59,19 +59,6 @@ func TestChoosingAndTracing(t *testing.T) {
 	if ratio := traced.TrainSeconds / first.TrainSeconds; ratio < 0.97 || ratio > 1.03 {
 		t.Errorf("the run took %v s, under the law of its log %v s", first.TrainSeconds, traced.TrainSeconds)
 	}
-	cut := filepath.Join(dir, "cut.log")
-	run(t, "--data", data, "--reg", "0.01", "--solver", "nesterov", "--sync", "absp", "--clock", "virtual", "--pace",
-		"static:3,1,2", "--max-iterations", "10", "--tol", "0", "--event-log", cut)
-	if _, errs, code := volley(t, "lab", "figures", log, cut, "--out", dir); code != 0 {
-		t.Fatal(errs)
-	}
-	for ending, want := range map[string]string{"html": "Share of each split", "csv": "cut.log,10,true,",
-		"json": "busy_ns"} {
-		raw, err := os.ReadFile(filepath.Join(dir, "figures."+ending))
-		if err != nil || !strings.Contains(string(raw), want) {
-			t.Errorf("%v, %.300s", err, raw)
-		}
-	}
 }
 
 // TestScaling: the command's table has a line for each cluster, and it refuses what makes none.

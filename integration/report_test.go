@@ -41,7 +41,8 @@ func TestReportsOfRuns(t *testing.T) {
 			t.Errorf("the page has %q", not)
 		}
 	}
-	for name, begins := range map[string]string{"run.csv": "run,iteration,step,", "run.json": "[\n {\n  \"name\""} {
+	for name, begins := range map[string]string{"run.csv": "run,iteration,step,began_s,ended_s,objective,share,cut,",
+		"run.json": "[\n {\n  \"name\""} {
 		path := filepath.Join(dir, name)
 		_, errs, code := volley(t, "report", log, "--out", path)
 		raw, err := os.ReadFile(path)

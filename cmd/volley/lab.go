@@ -26,7 +26,7 @@ func labCommand() *cobra.Command {
 		Use:   "lab",
 		Short: "Experiments on emulated clusters: the papers' tables, and what wins on data of your own",
 	}
-	names := []string{"run", "choose", "scale", "trace", "figures"}
+	names := []string{"run", "choose", "scale", "trace"}
 	c.AddCommand(labRunCommand(), labChooseCommand(), labScaleCommand(), labTraceCommand())
 	return oneOfThem(c, func() []string { return names }, "command of the lab")
 }
