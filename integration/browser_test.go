@@ -60,7 +60,7 @@ func TestPagesInABrowser(t *testing.T) {
 		}
 	}
 	for _, width := range []int{360, 800, 1280} {
-		if dom := seen(t, chromium, "file://"+page, width); !strings.Contains(dom, "is slow: it folds") {
+		if dom := seen(t, chromium, "file://"+page, width); !strings.Contains(dom, "is slow: it processes") {
 			t.Errorf("%d pixels wide the report has\n%s", width, dom)
 		}
 		if dom := seen(t, chromium, listed(t, dir), width); !strings.Contains(dom, "run.log</a>") {

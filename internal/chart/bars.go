@@ -15,6 +15,7 @@ type Bars struct {
 	Names []string
 	Bars  []float64
 	End   float64 // where a line is drawn across all bars; 0 is none
+	Weak  float64 // the share of the longest below which a bar is marked
 }
 
 // Sizes of bars, in pixels.
@@ -53,10 +54,13 @@ func (c *Bars) draw(b *strings.Builder) {
 			continue
 		}
 		w := v / c.longest() * barsMax
+		series, mark := 0, ""
+		if v < c.Weak*c.longest() {
+			series, mark = 1, "◂"
+		}
 		fmt.Fprintf(b, "<rect class=\"bar s%d fill\" x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\"/>"+
-			"<text x=\"%.1f\" "+
-			"y=\"%d\">%s</text>", i%6, nameWidth, y, w, barHeight, max(nameWidth+w, c.line())+6, y+barHeight-3,
-			html.EscapeString(strings.TrimSpace(Number(v)+" "+c.Unit)))
+			"<text x=\"%.1f\" y=\"%d\">%s</text>", series, nameWidth, y, w, barHeight, max(nameWidth+w, c.line())+6,
+			y+barHeight-3, html.EscapeString(strings.Join(strings.Fields(Number(v)+" "+c.Unit+" "+mark), " ")))
 	}
 	if c.End > 0 {
 		_, high := c.size()

@@ -45,7 +45,7 @@ func (f Figure) Write(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, "<p class=\"data\"><a download=\"%s.csv\" "+
-		"href=\"data:text/csv;base64,%s\">numbers</a></p></figure>\n",
+		"href=\"data:text/csv;base64,%s\">table (CSV)</a></p></figure>\n",
 		fileName(f.Title), base64.StdEncoding.EncodeToString(numbers))
 }
 
@@ -96,7 +96,7 @@ table{border-collapse:collapse;font-size:13px}td,th{border-bottom:1px solid var(
 text-align:left}.wide{overflow-x:auto}
 figure{display:inline-block;margin:1rem 1.5rem 0 0;vertical-align:top;max-width:100%}
 figcaption{font-weight:600;font-size:13px}.read,.data{font-size:13px;max-width:520px;margin:.2rem 0;color:var(--soft)}
-svg{font:12px system-ui,sans-serif;max-width:100%;height:auto}svg text{fill:var(--ink)}
+.first{font-weight:600}svg{font:12px system-ui,sans-serif;max-width:100%;height:auto}svg text{fill:var(--ink)}
 svg .frame{fill:none;stroke:var(--line)}svg .axis{fill:var(--soft)}
 svg .bar{stroke:var(--ink)}svg .end{stroke:var(--ink);stroke-width:2}
 ` + classes

@@ -11,6 +11,7 @@ import (
 type Lines struct {
 	Across, Up  string // what the axes are of
 	Logarithmic bool   // upwards
+	Loose       bool   // the axis upwards need not begin at 0
 	Lines       []Line
 }
 
@@ -28,7 +29,7 @@ var dashes = []string{"", "7 3", "2 3", "9 3 2 3", "4 2", "1 4"}
 const mostPoints = 400
 
 // mostMarks is up to how many points have marks.
-const mostMarks = 60
+const mostMarks = 150
 
 // scale maps values to pixels.
 type scale struct{ low, high, from, to float64 }
@@ -65,7 +66,7 @@ func (c *Lines) scales() (x, y scale, ok bool) {
 			}
 		}
 	}
-	if !c.Logarithmic {
+	if !c.Logarithmic && !c.Loose {
 		y.low = min(0, y.low)
 	}
 	return x, y, x.low <= x.high

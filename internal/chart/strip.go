@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"html"
 	"math"
 	"strconv"
 	"strings"
@@ -86,12 +87,26 @@ func (c *Strip) draw(b *strings.Builder) {
 	c.frame(b, columns, w)
 }
 
-// levelOf returns how dark a share is drawn; levels is none.
+// levelOf returns how dark a share is drawn: the last shade is of all, and levels of none.
 func levelOf(share float64) int {
-	if share <= 0 {
+	switch {
+	case share <= 0:
 		return levels
+	case share >= 1:
+		return levels - 1
 	}
-	return min(levels-1, int(share*levels*0.999))
+	return int(share * (levels - 1))
+}
+
+// levelName returns what a shade means.
+func levelName(level int) string {
+	switch level {
+	case levels:
+		return "none"
+	case levels - 1:
+		return "all"
+	}
+	return fmt.Sprintf("< %d %%", (level+1)*100/(levels-1))
 }
 
 // frame writes marks, the axes and what the cells mean.
@@ -114,13 +129,12 @@ func (c *Strip) frame(b *strings.Builder, columns int, w float64) {
 	fmt.Fprintf(b, "<text class=\"axis\" x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>", width-8, 30+high,
 		c.Columns[last].Name)
 	for level := range levels + 1 {
-		class, name := fmt.Sprintf("l%d", level), fmt.Sprintf("≤ %d %%", (level+1)*100/levels)
-		x, y := margin+76*(level+1), 38+high
+		class, x, y := fmt.Sprintf("l%d", level), margin+76*(level+1), 38+high
 		if level == levels {
-			class, name, x = "open s1", "none", margin
+			class, x = "open s1", margin
 		}
 		fmt.Fprintf(b, "<rect class=\"%s\" stroke-width=\"1\" x=\"%d\" y=\"%d\" width=\"12\" height=\"12\"/>"+
-			"<text x=\"%d\" y=\"%d\">%s</text>", class, x, y, x+16, y+11, name)
+			"<text x=\"%d\" y=\"%d\">%s</text>", class, x, y, x+16, y+11, html.EscapeString(levelName(level)))
 	}
 }
 

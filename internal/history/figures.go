@@ -12,12 +12,50 @@ import (
 	"github.com/volley-engine/volley/internal/chart"
 )
 
-// Draw compares runs in one figure, and shows each.
+// Draw shows a run, or compares several in one figure and shows each.
 func Draw(b *strings.Builder, runs []Run) {
+	if len(runs) == 1 {
+		runs[0].say(b)
+		objective(&runs[0]).Write(b)
+		runs[0].draw(b)
+		return
+	}
 	convergence(runs).Write(b)
 	for i := range runs {
+		fmt.Fprintf(b, "<h2>%s</h2>\n", html.EscapeString(runs[i].Name))
+		runs[i].say(b)
 		runs[i].draw(b)
 	}
+}
+
+// say writes what a reader asks first.
+func (c *Run) say(b *strings.Builder) {
+	for i, words := range c.Words() {
+		fmt.Fprintf(b, "<p%s>%s</p>\n", map[bool]string{true: " class=\"first\""}[i > 0], html.EscapeString(words))
+	}
+}
+
+// objective shows that of a run, by time.
+func objective(c *Run) chart.Figure {
+	return chart.Figure{Title: "Objective by time",
+		Of: &chart.Lines{Across: "seconds", Up: "objective", Loose: true, Lines: []chart.Line{c.line(0)}},
+		Read: "Good: a line that falls, and then lies still. Bad: one that goes up and down to the end, as steps of " +
+			"a part of " +
+			"the rows do. Then compare the shares below, or run once under --sync bsp. Hollow points are steps that " +
+			"ended " +
+			"before every row was processed."}
+}
+
+// line returns how far the objective is above a number, by time.
+func (c *Run) line(least float64) chart.Line {
+	l := chart.Line{Name: c.Name}
+	for _, p := range c.Passes {
+		if v := float64(p.Objective); !math.IsNaN(v) {
+			l.X, l.Y = append(l.X, p.Ended.Seconds()), append(l.Y, v-least)
+			l.Open = append(l.Open, p.Cut)
+		}
+	}
+	return l
 }
 
 // convergence shows how far each run is above the least objective of all, by time, on a logarithmic scale.
@@ -30,17 +68,19 @@ func convergence(runs []Run) chart.Figure {
 			}
 		}
 	}
-	lines := &chart.Lines{Across: "seconds", Up: "objective above the least", Logarithmic: true}
-	smallest := float64(1e-9 * max(1, math.Abs(least)))
+	lines, next := &chart.Lines{Across: "seconds", Up: "objective above the least", Logarithmic: true}, math.Inf(1)
 	for i := range runs {
-		l := chart.Line{Name: runs[i].Name}
-		for _, p := range runs[i].Passes {
-			if v := float64(p.Objective); !math.IsNaN(v) {
-				l.X, l.Y = append(l.X, p.Ended.Seconds()), append(l.Y, max(smallest, v-least))
-				l.Open = append(l.Open, p.Cut)
+		lines.Lines = append(lines.Lines, runs[i].line(least))
+		for _, y := range lines.Lines[i].Y {
+			if y > 0 {
+				next = min(next, y)
 			}
 		}
-		lines.Lines = append(lines.Lines, l)
+	}
+	for _, l := range lines.Lines { // the least itself has no place on this scale: it is drawn with the next
+		for k := range l.Y {
+			l.Y[k] = max(next, l.Y[k])
+		}
 	}
 	return chart.Figure{Title: "Objective above the least of all runs, by time", Of: lines,
 		Read: "Good: a line that falls steeply, and goes on falling. Bad: one that lies flat, or rises. Then look at " +
@@ -50,10 +90,6 @@ func convergence(runs []Run) chart.Figure {
 }
 
 func (c *Run) draw(b *strings.Builder) {
-	fmt.Fprintf(b, "<h2>%s</h2>\n", html.EscapeString(c.Name))
-	for _, words := range c.Words() {
-		fmt.Fprintf(b, "<p>%s</p>\n", html.EscapeString(words))
-	}
 	steps := c.Steps()
 	if len(steps) == 0 {
 		b.WriteString("<p>It has no training steps.</p>\n")
@@ -83,7 +119,7 @@ func (c *Run) shares(steps []Pass) chart.Figure {
 		Read: "Good: full cells all over, or pale ones that are full in the next step: what was left out comes first " +
 			"there. " +
 			"Bad: rows that stay pale, whose data the model does not learn from. Then raise --ratio, or find out why " +
-			"the executor of those splits is slow. ▾ is that splits move to other executors after the step."}
+			"the executor of those splits is slow. A ▾ marks a step after which splits moved to other executors."}
 }
 
 // paces shows how fast each executor is.
@@ -92,7 +128,8 @@ func (c *Run) paces() chart.Figure {
 	for _, v := range c.Speeds {
 		speeds = append(speeds, float64(v))
 	}
-	return chart.Figure{Title: "Rows a second of each executor", Of: &chart.Bars{Of: "rows a second", None: "not known",
+	return chart.Figure{Title: "Rows a second of each executor", Of: &chart.Bars{Of: "rows a second", None: "not " +
+		"known", Weak: even,
 		Names: c.Executors, Bars: speeds},
 		Read: "Good: bars of one length. Bad: a short one: its executor is slow, or shared with others. Then give it " +
 			"fewer " +
@@ -133,7 +170,7 @@ func (c *Run) processed(steps []Pass) chart.Figure {
 	for i, n := range times {
 		l.X, l.Y = append(l.X, float64(i+1)), append(l.Y, n)
 	}
-	return chart.Figure{Title: "Times that each split was processed",
+	return chart.Figure{Title: "Times that each split was processed, the least first",
 		Of: &chart.Lines{Across: "split", Up: "times", Lines: []chart.Line{l}},
 		Read: "Good: a flat line, as all splits count alike. Bad: one that begins low: a few splits are left out " +
 			"again and " +
@@ -154,7 +191,7 @@ func (c *Run) processTimes(steps []Pass) chart.Figure {
 			l.X, l.Y = append(l.X, float64(k+1)), append(l.Y, d.Seconds())
 		}
 	}
-	return chart.Figure{Title: "Seconds that executors fold in each step", Of: lines,
+	return chart.Figure{Title: "Seconds that executors work in each step", Of: lines,
 		Read: "Good: lines that lie together, as all executors work until the step ends. Bad: a fastest one far " +
 			"below, " +
 			"which has idled. Then let splits move (--exchange rate), or make more of them (--splits)."}
@@ -175,7 +212,7 @@ func (c *Run) median(steps []Pass) chart.Figure {
 	if len(p.Busy) == 0 {
 		bars.End = 0
 	}
-	return chart.Figure{Title: fmt.Sprintf("Step of iteration %d: each executor's folding", p.Iteration), Of: bars,
+	return chart.Figure{Title: fmt.Sprintf("Step of iteration %d: how long each executor works", p.Iteration), Of: bars,
 		Read: fmt.Sprintf("The line is the step's end, after %s s. Good: bars that reach it. Bad: short ones, whose "+
 			"executors have waited. Then let splits move to them (--exchange rate).",
 			chart.Number(p.Took().Seconds()))}

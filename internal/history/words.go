@@ -44,7 +44,8 @@ func (c *Run) what(steps []Pass) string {
 	if cut == 0 {
 		return text + ", all of every row."
 	}
-	return text + fmt.Sprintf(", of which %d ended before every row was processed; a step has %.0f %% of all rows, on "+
+	return text + fmt.Sprintf(", of which %d ended before every row was processed; a step uses %.0f %% of all rows, "+
+		"on "+
 		"average.", cut, 100*share/float64(len(steps)))
 }
 
@@ -61,7 +62,7 @@ func (c *Run) last() *Pass { return &c.Passes[len(c.Passes)-1] }
 var endings = map[string]string{"tolerance": "it has converged", "tol": "it has converged", "target": "it has " +
 	"reached its target",
 	"gap": "it has converged", "exact": "its solution is exact",
-	"max-iterations": "it was stopped by its limit of iterations, and may have got better"}
+	"max-iterations": "it was stopped by its limit of iterations: with more it might become better"}
 
 // end returns whether the model is done.
 func (c *Run) end() string {
@@ -106,11 +107,11 @@ func (c *Run) slowest() string {
 	}
 	share := float64(c.Speeds[low] / c.Speeds[high])
 	if share >= even {
-		return fmt.Sprintf("Executors are even: the slowest, %s, folds %.2f of the rows a second of the fastest.",
+		return fmt.Sprintf("Executors are even: the slowest, %s, processes %.2f of the rows a second of the fastest.",
 			c.Executors[low], share)
 	}
-	return fmt.Sprintf("%s is slow: it folds %s rows a second, %.2f of what %s does.", c.Executors[low],
-		chart.Number(float64(c.Speeds[low])), share, c.Executors[high])
+	return fmt.Sprintf("%s is slow: it processes %s rows a second, %s %.1f times as many.", c.Executors[low],
+		chart.Number(float64(c.Speeds[low])), c.Executors[high], 1/share)
 }
 
 // waited returns how long a step would have taken had each executor folded all rows of its own splits, at its speed,
@@ -154,7 +155,8 @@ func (c *Run) gain(steps []Pass) string {
 	if took == 0 || float64(waited) < worth*float64(took) {
 		return ""
 	}
-	return fmt.Sprintf("Steps took %s s. Had each waited for every row, as under bsp, they would have taken about %s "+
-		"s: %.1f "+
-		"times as long.", chart.Number(took.Seconds()), chart.Number(waited.Seconds()), float64(waited)/float64(took))
+	return fmt.Sprintf("Of its time, %s s are steps. Had each waited for every row of its splits, as under bsp and "+
+		"where splits "+
+		"were by then, they would have taken about %s s: %.1f times as long.", chart.Number(took.Seconds()),
+		chart.Number(waited.Seconds()), float64(waited)/float64(took))
 }

@@ -37,10 +37,9 @@ func TestWordsSayWhatIsAsked(t *testing.T) {
 		{uneven(true, "target"), []string{"200 rows in 2 splits on 2 executors: 3 steps in 5 s, of which 3 ended " +
 			"before",
 			"62 % of all rows", "The objective is 0.3333 after iteration 3. It has reached its target (target).",
-			"slow is slow: it folds 50 rows a second, 0.25 of what fast does.",
-			"Steps took 3 s. Had each waited for every row, as under bsp, they would have taken about 7.5 s: 2.5 " +
-				"times"}, "even"},
-		{uneven(false, "max-iterations"), []string{"3 steps in 5 s, all of every row.", "may have got better",
+			"slow is slow: it processes 50 rows a second, fast 4.0 times as many.",
+			"Of its time, 3 s are steps. Had each waited", "they would have taken about 7.5 s: 2.5 times"}, "even"},
+		{uneven(false, "max-iterations"), []string{"3 steps in 5 s, all of every row.", "it might become better",
 			"about 7.5 s: 2.5 times"}, "ended before"},
 		{uneven(true, ""), []string{"goes on, or was interrupted"}, "converged"},
 		{&Run{Job: "lda", Sync: "bsp", Rows: 1, Splits: 1, StoppedBy: "odd",
@@ -81,8 +80,8 @@ func TestEvenExecutorsAreCalledSo(t *testing.T) {
 	t.Parallel()
 	c := uneven(true, "gap")
 	c.Speeds[1] = 180
-	if got := strings.Join(c.Words(), " "); !strings.Contains(got, "Executors are even: the slowest, slow, folds "+
-		"0.90") {
+	got := strings.Join(c.Words(), " ")
+	if !strings.Contains(got, "Executors are even: the slowest, slow, processes 0.90") {
 		t.Error(got)
 	}
 }
