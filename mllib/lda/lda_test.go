@@ -489,3 +489,16 @@ func readLines(path string) (lines []string, err error) {
 	})
 	return slices.Clip(lines), err
 }
+
+// TestManyTopicsAreDescribedInShort: those without words, and of a great many the rest, are counted.
+func TestManyTopicsAreDescribedInShort(t *testing.T) {
+	t.Parallel()
+	m := &Model{Topics: 500, Vocabulary: 400, Alpha: make([]float64, 500)}
+	for w := range int32(400) {
+		m.words = append(m.words, tables.Row[int32]{Columns: []int32{w}, Values: []int32{1}})
+	}
+	got := m.Describe()
+	if strings.Count(got, "topic ") != mostDescribed || !strings.Contains(got, "and 300 topics more") {
+		t.Error(got)
+	}
+}

@@ -181,16 +181,28 @@ func (m *Model) Says(each bool) (*model.Says, error) {
 	}}, nil
 }
 
+// mostDescribed is how many topics a description names.
+const mostDescribed = 200
+
 // Describe returns the topics with the words that they have most of.
 func (m *Model) Describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d topics of %d words, from %d tokens\n", m.Topics, m.Known, m.Tokens)
+	shown, left := 0, 0
 	for k, words := range m.Top(topMost) {
+		if len(words) == 0 || shown == mostDescribed {
+			left++
+			continue
+		}
+		shown++
 		names := make([]string, len(words))
 		for i, w := range words {
 			names[i] = m.Name(w)
 		}
 		fmt.Fprintf(&b, "topic %d (alpha %.3g): %s\n", k, m.Alpha[k], strings.Join(names, " "))
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "and %d topics more, of which some may have no words\n", left)
 	}
 	return b.String()
 }
