@@ -54,6 +54,14 @@ func TestReportsOfRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	begun := filepath.Join(dir, "begun.log")
+	if err := os.WriteFile(begun, whole[:len(whole)*2/3], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, errs, code := volley(t, "report", begun, "--out", page)
+	if raw, err := os.ReadFile(page); code != 0 || err != nil || !strings.Contains(string(raw), "its log has no end") {
+		t.Errorf("of a run that goes on: exit %d, %v: %s", code, err, errs)
+	}
 	changed := filepath.Join(dir, "changed.log")
 	other := bytes.Replace(whole, []byte(`"cut":true`), []byte(`"cut":false`), 1)
 	if err := os.WriteFile(changed, other, 0o600); err != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,6 +23,7 @@ type Log struct {
 	Footer *driver.LogFooter
 	digest string // of everything before the footer
 	count  int    // lines before the footer
+	soFar  bool   // it may lack its end, as that of a run that goes on, or was interrupted
 }
 
 // Line is one line between header and footer; one of the pointers is set.
@@ -39,18 +41,21 @@ const maxLogLine = 256 << 20
 
 // Read reads a log; a line that is not one of the documented events is an
 // error that names it.
-func Read(path string) (*Log, error) {
+func Read(path string) (*Log, error) { return read(path, false) }
+
+// read reads a log, which may lack its end, a part of its last line included.
+func read(path string, soFar bool) (*Log, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fault.New(fault.BadInput, "read the event log", path, err)
 	}
 	defer f.Close()
-	l := &Log{Path: path}
+	l := &Log{Path: path, soFar: soFar}
 	sum := sha256.New()
 	r := bufio.NewReaderSize(f, 1<<20)
 	for number := 1; ; number++ {
 		raw, err := readLine(r)
-		if err == io.EOF {
+		if err == io.EOF || soFar && errors.Is(err, errCut) && l.Header != nil {
 			return l, nil
 		}
 		if err != nil {
@@ -62,6 +67,8 @@ func Read(path string) (*Log, error) {
 		sum.Write(raw)
 	}
 }
+
+var errCut = errors.New("it is cut short")
 
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
@@ -75,7 +82,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 			continue
 		}
 		if err == io.EOF && len(line) > 0 {
-			return nil, fmt.Errorf("it is cut short")
+			return nil, errCut
 		}
 		return line, err
 	}

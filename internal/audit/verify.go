@@ -73,9 +73,10 @@ func (r *Report) Took(line int) (began, ended time.Duration, known bool) {
 // Busy returns how long each executor has folded what was merged in the step or pass of a line.
 func (r *Report) Busy(line int) []time.Duration { return r.busy[line] }
 
-// ReadVerified reads a log whose decisions follow from its reports, for what is done with it.
+// ReadVerified reads a log whose decisions follow from its reports, for what is done with it. It may be that of a run
+// that goes on, or was interrupted: then it is what there is so far.
 func ReadVerified(what, path string) (*Log, *Report, error) {
-	l, err := Read(path)
+	l, err := read(path, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -537,7 +538,7 @@ func (v *verifier) evaluation(e *driver.LogEvaluation, line int) {
 func (v *verifier) footer() {
 	f := v.l.Footer
 	last := len(v.l.Lines) + 2
-	v.fact(f != nil, whole, v.steps, last, "the footer is missing: the log is not whole")
+	v.fact(f != nil || v.l.soFar, whole, v.steps, last, "the footer is missing: the log is not whole")
 	v.r.Steps = v.steps
 	if f == nil {
 		return
