@@ -69,7 +69,7 @@ func TestReportsOfRuns(t *testing.T) {
 	}
 	for want, args := range map[string][]string{"see volley verify": {changed},
 		"ends in none of": {log, "--out", "x.png"}, "no such file": {filepath.Join(dir, "none")}} {
-		_, errs, code := volley(t, append([]string{"report"}, args...)...)
+		_, errs, code := volley(t, append([]string{"report", "--out", page}, args...)...)
 		if code == 0 || !strings.Contains(errs, want) {
 			t.Errorf("exit %d: %s, want %q", code, errs, want)
 		}

@@ -34,6 +34,7 @@ type extent struct{ first, tokens, topics int32 }
 // last.
 type share struct{ topic, n uint16 }
 
+// most is how many tokens a share holds.
 const most = math.MaxUint16
 
 // newCorpus lays documents out. Topics are those of a worker's state, or drawn where there are none.

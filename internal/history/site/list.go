@@ -15,7 +15,7 @@ import (
 	"github.com/volley-engine/volley/driver"
 )
 
-// Entry is an event log as the list has it, by its first and its last line.
+// entry is an event log as the list has it, by its first and its last line.
 type entry struct {
 	Path     string // within the folder, with slashes
 	Size     int64

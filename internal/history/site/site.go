@@ -1,6 +1,7 @@
 package site
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"fmt"
@@ -202,7 +203,7 @@ func (s *Site) runs(w http.ResponseWriter, r *http.Request) {
 		}
 		chosen = append(chosen, all[at])
 	}
-	text, err := s.drawn(chosen)
+	text, err := s.drawn(r.Context(), chosen)
 	if err != nil {
 		web.Refuse(w, http.StatusUnprocessableEntity, err.Error())
 		return
@@ -211,7 +212,7 @@ func (s *Site) runs(w http.ResponseWriter, r *http.Request) {
 }
 
 // drawn returns the figures of runs, made once for logs that do not change.
-func (s *Site) drawn(of []entry) (string, error) {
+func (s *Site) drawn(ctx context.Context, of []entry) (string, error) {
 	key := ""
 	for _, e := range of {
 		key += e.Path + "\x00"
@@ -222,7 +223,11 @@ func (s *Site) drawn(of []entry) (string, error) {
 	if known && slices.Equal(p.of, of) {
 		return p.text, nil
 	}
-	s.reads <- struct{}{}
+	select {
+	case s.reads <- struct{}{}:
+	case <-ctx.Done(): // who has asked is gone
+		return "", ctx.Err()
+	}
 	defer func() { <-s.reads }()
 	var runs []history.Run
 	for _, e := range of {
