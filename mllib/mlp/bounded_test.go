@@ -67,12 +67,13 @@ func TestExactWorkersHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// TestWorkersFitNumbers, to about the loss of steps along all rows.
+// TestWorkersFitNumbers, to about the loss of steps along all rows. On a virtual clock, as what is stale would else be
+// the machine's load.
 func TestWorkersFitNumbers(t *testing.T) {
 	t.Parallel()
 	c := byWorkers(xor(t), tables.SSP(1))
 	c.Regression, c.MaxIterations, c.StepSize = true, 150, 0.01
-	got := networked(t, c, "--executors", "3")
+	got := networked(t, c, "--executors", "3", "--clock", "virtual", "--pace", "static:1,1,2")
 	c.Bounded, c.MaxIterations = nil, 600
 	want := networked(t, c, "--executors", "3")
 	if got.Objective > 1.3*want.Objective {
