@@ -3,10 +3,52 @@ package driver
 import (
 	"slices"
 
+	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/prioritizer"
 	"github.com/volley-engine/volley/scheduler"
 )
+
+// StepReport is the outcome of a step.
+type StepReport struct {
+	Number    int
+	Train     bool
+	Work      bool // not a training step, but part of the method
+	Node      int
+	Pack      int
+	Rows      []int64          // of each split
+	Weighted  bool             // rows have weights, by which results are sums
+	Entries   []int64          // of each split, where progress is counted in these
+	Outcome   plan.StepOutcome // for the session
+	Coverage  []*plan.Coverage // by split; nil is missing
+	Assigned  []plan.Assignment
+	Missing   []plan.SplitID
+	Stats     abss.Stats
+	Began     plan.Time
+	Took      plan.Time
+	NEff      float64
+	Share     float64
+	Bytes     int64
+	Retried   int         // tasks handed out again within the step
+	Placement []int       // owner by split, where it changed
+	Executors []string    // names to placement's numbers, where it changed
+	Moves     []plan.Move // planned after this step
+	MoveTime  plan.Time   // of moves that ended during the step
+	Rates     []float64   // rows per second by executor
+	Latest    []float64   // as last measured
+	Busy      []plan.Time // by executor: how long it has folded what was merged
+	Arrived   []plan.Time // by executor: when the last of it was here, since the step began
+	Helped    []int64     // by executor: rows of what was merged that others own
+	Counters  Counters    // so far
+	Merged    int64       // rows in this step
+	Epoch     plan.Epoch  // the step's first epoch
+	Param     plan.Digest // of a parameter that was too large to travel with the step
+	Batch     float64     // share of each split that the step was to fold, where the request has one
+	Chosen    abss.Choice // by auto
+	Leased    bool        // its pieces were leased
+	Reports   []byte      // the events since the step before, where they are recorded
+	Kept      bool        // Reports has all of them: no step had more than is kept
+}
 
 // complete commits what the step merged to the ledger, plans the exchange
 // and reports.
@@ -63,6 +105,7 @@ func (j *Job) complete(now plan.Time) {
 	r.Latest = p.sched.LatestSpeeds()
 	for _, id := range p.sched.Executors() {
 		r.Busy = append(r.Busy, s.busy[id])
+		r.Arrived, r.Helped = append(r.Arrived, s.arrived[id]), append(r.Helped, s.helped[id])
 	}
 	r.Counters = j.counters
 	j.out = append(j.out, Command{StepDone: r})

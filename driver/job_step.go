@@ -41,45 +41,8 @@ type step struct {
 	retried   int
 	leases    *scheduler.Leases // of a pass whose splits are leased piece by piece
 	busy      map[plan.ExecutorID]plan.Time
-}
-
-// StepReport is the outcome of a step.
-type StepReport struct {
-	Number    int
-	Train     bool
-	Work      bool // not a training step, but part of the method
-	Node      int
-	Pack      int
-	Rows      []int64          // of each split
-	Weighted  bool             // rows have weights, by which results are sums
-	Entries   []int64          // of each split, where progress is counted in these
-	Outcome   plan.StepOutcome // for the session
-	Coverage  []*plan.Coverage // by split; nil is missing
-	Assigned  []plan.Assignment
-	Missing   []plan.SplitID
-	Stats     abss.Stats
-	Began     plan.Time
-	Took      plan.Time
-	NEff      float64
-	Share     float64
-	Bytes     int64
-	Retried   int         // tasks handed out again within the step
-	Placement []int       // owner by split, where it changed
-	Executors []string    // names to placement's numbers, where it changed
-	Moves     []plan.Move // planned after this step
-	MoveTime  plan.Time   // of moves that ended during the step
-	Rates     []float64   // rows per second by executor
-	Latest    []float64   // as last measured
-	Busy      []plan.Time // by executor: how long it has folded what was merged
-	Counters  Counters    // so far
-	Merged    int64       // rows in this step
-	Epoch     plan.Epoch  // the step's first epoch
-	Param     plan.Digest // of a parameter that was too large to travel with the step
-	Batch     float64     // share of each split that the step was to fold, where the request has one
-	Chosen    abss.Choice // by auto
-	Leased    bool        // its pieces were leased
-	Reports   []byte      // the events since the step before, where they are recorded
-	Kept      bool        // Reports has all of them: no step had more than is kept
+	arrived   map[plan.ExecutorID]plan.Time // since it began
+	helped    map[plan.ExecutorID]int64     // rows of others' splits
 }
 
 // onStep begins a step.
@@ -107,6 +70,7 @@ func (j *Job) onStep(req *plan.StepRequest, now plan.Time) {
 	s := &step{req: req, number: j.steps, key: j.keys, began: now, choice: choice,
 		bsp:    !req.Train || j.cfg.Sync.Policy.Whole() || choice.Ratio >= 1,
 		sentTo: map[plan.ExecutorID]bool{}, busy: map[plan.ExecutorID]plan.Time{}, assigned: make([]plan.Assignment, n),
+		arrived: map[plan.ExecutorID]plan.Time{}, helped: map[plan.ExecutorID]int64{},
 		coverage: make([]*plan.Coverage, n), seen: make([]int64, n)}
 	j.step = s
 	leases := j.leased(p, s)
@@ -295,8 +259,12 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 	}
 	var rows int64
 	for _, c := range r.Coverage {
-		rows += cover(c)
+		n := cover(c)
+		if rows += n; p.sched.Owner(plan.SplitID(c.Split)) != from {
+			s.helped[from] += n
+		}
 	}
+	s.arrived[from] = now - s.began
 	if r.BusyNs > 0 {
 		s.busy[from] += plan.Time(r.BusyNs) / plan.Time(j.executors.SlotsOf(from))
 		p.sched.Observe(from, float64(rows)*float64(j.executors.SlotsOf(from))/time.Duration(r.BusyNs).Seconds())

@@ -82,6 +82,14 @@ func (t *Retelling) Slots() map[plan.ExecutorID]int {
 	return slots
 }
 
+// Executors returns the names of a pack's executors, by the numbers that lines and reports have for them.
+func (t *Retelling) Executors(pack int) (names []string) {
+	for _, id := range t.job.packs[pack].sched.Executors() {
+		names = append(names, string(id))
+	}
+	return names
+}
+
 // Now returns the time of the job at the last event fed.
 func (t *Retelling) Now() plan.Time { return t.now }
 

@@ -347,13 +347,14 @@ func (f *labFlags) choose(ctx context.Context, args []string) error {
 
 // traceOf returns the speeds of a log's executors, which its reports give where they are true.
 func traceOf(path string) ([]pace.Traced, error) {
-	_, r, err := audit.ReadVerified("trace", path)
+	var all []experiment.Measured
+	err := audit.FollowFile("trace", path, func(t audit.Told) {
+		for _, s := range t.Speeds {
+			all = append(all, experiment.Measured{Executor: s.Executor, Until: s.Until, RowsPerSecond: s.RowsPerSecond})
+		}
+	})
 	if err != nil {
 		return nil, err
-	}
-	var all []experiment.Measured
-	for _, s := range r.Speeds {
-		all = append(all, experiment.Measured{Executor: s.Executor, Until: s.Until, RowsPerSecond: s.RowsPerSecond})
 	}
 	return experiment.Trace(all)
 }

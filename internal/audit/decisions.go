@@ -90,7 +90,9 @@ func (v *verifier) reported(r driver.LogReports, line int) *driver.StepReport {
 	for e, rate := range last.Latest {
 		v.r.Speeds = append(v.r.Speeds, Speed{e, last.Began + last.Took, rate})
 	}
-	v.r.busy[line] = append(v.r.busy[line], last.Busy...)
+	if v.l.followed {
+		v.r.told[line] = last
+	}
 	return last
 }
 

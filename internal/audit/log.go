@@ -23,7 +23,9 @@ type Log struct {
 	Footer *driver.LogFooter
 	digest string // of everything before the footer
 	count  int    // lines before the footer
-	soFar  bool   // it may lack its end, as that of a run that goes on, or was interrupted
+	// followed is that of one whose lines are forgotten once they are checked, and which may lack its end, as that of a
+	// run that goes on, or was interrupted.
+	followed bool
 }
 
 // Line is one line between header and footer; one of the pointers is set.
@@ -41,21 +43,18 @@ const maxLogLine = 256 << 20
 
 // Read reads a log; a line that is not one of the documented events is an
 // error that names it.
-func Read(path string) (*Log, error) { return read(path, false) }
-
-// read reads a log, which may lack its end, a part of its last line included.
-func read(path string, soFar bool) (*Log, error) {
+func Read(path string) (*Log, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fault.New(fault.BadInput, "read the event log", path, err)
 	}
 	defer f.Close()
-	l := &Log{Path: path, soFar: soFar}
+	l := &Log{Path: path}
 	sum := sha256.New()
 	r := bufio.NewReaderSize(f, 1<<20)
 	for number := 1; ; number++ {
 		raw, err := readLine(r)
-		if err == io.EOF || soFar && errors.Is(err, errCut) && l.Header != nil {
+		if err == io.EOF {
 			return l, nil
 		}
 		if err != nil {

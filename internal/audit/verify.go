@@ -8,7 +8,6 @@ import (
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
-	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 )
 
@@ -51,8 +50,8 @@ type Report struct {
 	Decided    int // steps and passes whose decisions follow from their reports
 	Undecided  int // those whose reports the log has left out
 	spans      map[int]span
-	busy       map[int][]time.Duration
-	Speeds     []Speed // of executors, in each step and pass
+	told       map[int]*driver.StepReport // by line, what was recomputed; only of a log that is followed
+	Speeds     []Speed                    // of executors, in each step and pass
 	Violations []Violation
 }
 
@@ -70,40 +69,16 @@ func (r *Report) Took(line int) (began, ended time.Duration, known bool) {
 	return s.from, s.to, known
 }
 
-// Busy returns how long each executor has folded what was merged in the step or pass of a line.
-func (r *Report) Busy(line int) []time.Duration { return r.busy[line] }
-
-// ReadVerified reads a log whose decisions follow from its reports, for what is done with it. It may be that of a run
-// that goes on, or was interrupted: then it is what there is so far.
-func ReadVerified(what, path string) (*Log, *Report, error) {
-	l, err := read(path, true)
-	if err != nil {
-		return nil, nil, err
-	}
-	r := Verify(l)
-	if len(r.Violations) > 0 {
-		return nil, nil, fault.Newf(fault.Corrupt, what, path, "%s", r.Violations[0]).WithHint("see volley verify")
-	}
-	return l, r, nil
-}
-
 // Verify checks all of a log against the invariants.
 func Verify(l *Log) *Report {
-	v := &verifier{l: l, r: &Report{spans: map[int]span{}, busy: map[int][]time.Duration{}}}
+	v := newVerifier(l)
 	if l.Header == nil {
 		v.broken(whole, 0, 1, "the log is empty")
 		return v.r
 	}
-	v.h = l.Header
-	known := v.h.Version == driver.LogVersion // other decisions follow from the reports of others
-	v.fact(known, whole, 0, 1, "version %d, want %d: the program that wrote it, volley %s, verifies it", v.h.Version,
-		driver.LogVersion, v.h.Versions.Volley)
-	if !known {
+	if !v.begin() {
 		return v.r
 	}
-	v.packs = append(v.packs, newLedger(v.h.N, v.h.Weights, v.h.Entries))
-	v.retell()
-	v.header()
 	for i := range l.Lines {
 		v.line(&l.Lines[i])
 	}
@@ -111,12 +86,33 @@ func Verify(l *Log) *Report {
 	return v.r
 }
 
+func newVerifier(l *Log) *verifier {
+	return &verifier{l: l, r: &Report{spans: map[int]span{}, told: map[int]*driver.StepReport{}}}
+}
+
+// begin takes the header, and reports whether what follows can be verified.
+func (v *verifier) begin() bool {
+	v.h = v.l.Header
+	known := v.h.Version == driver.LogVersion // other decisions follow from the reports of others
+	v.fact(known, whole, 0, 1, "version %d, want %d: the program that wrote it, volley %s, verifies it", v.h.Version,
+		driver.LogVersion, v.h.Versions.Volley)
+	if !known {
+		return false
+	}
+	v.packs = append(v.packs, newLedger(v.h.N, v.h.Weights, v.h.Entries))
+	v.retell()
+	v.header()
+	return true
+}
+
 type verifier struct {
 	l           *Log
 	h           *driver.LogHeader
 	r           *Report
 	packs       []*ledger
-	steps       int
+	steps       int // the number of the last one
+	trained     int // lines of steps
+	lines       int // between header and footer
 	evaluations int
 	options     driver.LogOptions   // that the lines in hand were written under
 	next        *driver.LogOptions  // of the last resume line, until its process has begun
@@ -136,15 +132,16 @@ type ledger struct {
 	entries     []int64   // of their rows; nil where these are not sparse
 	n           int64     // in all
 	total       []int64   // rows merged by split, as recomputed
-	seen        map[[3]uint64]bool
 	lastAttempt []int
-	lastEpoch   []uint64 // of each split, in all processes of the job
+	lastEpoch   []uint64       // of each split, in all processes of the job
+	merged      []map[int]bool // attempts of each split in that epoch
 	owners      []int
 }
 
 func newLedger(rows []int64, weights []float64, entries []int64) *ledger {
 	l := &ledger{rows: rows, weights: weights, entries: entries, total: make([]int64, len(rows)),
-		seen: map[[3]uint64]bool{}, lastAttempt: make([]int, len(rows)), lastEpoch: make([]uint64, len(rows))}
+		lastAttempt: make([]int, len(rows)), lastEpoch: make([]uint64, len(rows)),
+		merged: make([]map[int]bool, len(rows))}
 	for _, n := range rows {
 		l.n += n
 	}
@@ -206,6 +203,9 @@ func (v *verifier) pack(p *driver.LogPack, line int) {
 }
 
 func (v *verifier) line(l *Line) {
+	if v.lines++; l.Step != nil {
+		v.trained++
+	}
 	switch {
 	case l.Pack != nil:
 		v.pack(l.Pack, l.Number)
@@ -365,9 +365,12 @@ func (v *verifier) split(s *driver.LogStep, i int, missing bool, line int) {
 // attempt checks that an output is merged once: attempts of a split only
 // grow, and no (split, attempt, epoch) comes back.
 func (v *verifier) attempt(attempt int, epoch uint64, i, step, line int) {
-	key := [3]uint64{uint64(i), uint64(attempt), epoch}
-	v.fact(!v.seen[key], once, step, line, "split %d attempt %d epoch %d was merged before", i, attempt, epoch)
-	v.seen[key] = true
+	if epoch > v.lastEpoch[i] || v.merged[i] == nil { // no later one can be of an earlier epoch
+		v.merged[i] = map[int]bool{}
+	}
+	v.fact(epoch != v.lastEpoch[i] || !v.merged[i][attempt], once, step, line,
+		"split %d attempt %d epoch %d was merged before", i, attempt, epoch)
+	v.merged[i][attempt] = true
 	v.fact(attempt > v.lastAttempt[i], once, step, line, "split %d attempt %d follows attempt %d", i, attempt,
 		v.lastAttempt[i])
 	v.lastAttempt[i] = max(v.lastAttempt[i], attempt)
@@ -537,19 +540,13 @@ func (v *verifier) evaluation(e *driver.LogEvaluation, line int) {
 
 func (v *verifier) footer() {
 	f := v.l.Footer
-	last := len(v.l.Lines) + 2
-	v.fact(f != nil || v.l.soFar, whole, v.steps, last, "the footer is missing: the log is not whole")
+	last := v.lines + 2
+	v.fact(f != nil || v.l.followed, whole, v.steps, last, "the footer is missing: the log is not whole")
 	v.r.Steps = v.steps
 	if f == nil {
 		return
 	}
-	steps := 0
-	for _, l := range v.l.Lines {
-		if l.Step != nil {
-			steps++
-		}
-	}
-	v.fact(f.Steps == steps, whole, v.steps, last, "the footer counts %d steps, there are %d", f.Steps, steps)
+	v.fact(f.Steps == v.trained, whole, v.steps, last, "the footer counts %d steps, there are %d", f.Steps, v.trained)
 	v.fact(f.Evaluations == v.evaluations, whole, v.steps, last, "the footer counts %d evaluations, there are %d",
 		f.Evaluations, v.evaluations)
 	v.fact(f.Lines == v.l.count, whole, v.steps, last, "the footer counts %d lines, there are %d", f.Lines, v.l.count)

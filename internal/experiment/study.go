@@ -189,29 +189,24 @@ func percent(share Known) string {
 
 // fall returns by how much a step lowers the objective on average; NaN where it is not known of two.
 func fall(c *history.Run) Known {
-	var seen []history.Pass
-	for _, p := range c.Passes {
-		if !math.IsNaN(float64(p.Objective)) {
-			seen = append(seen, p)
-		}
-	}
+	seen := c.Points
 	if len(seen) < 2 || seen[len(seen)-1].Iteration <= seen[0].Iteration {
 		return Known(math.NaN())
 	}
 	first, last := seen[0], seen[len(seen)-1]
-	return (first.Objective - last.Objective) / Known(last.Iteration-first.Iteration)
+	return Known((first.Objective - last.Objective) / float64(last.Iteration-first.Iteration))
 }
 
 // network returns which part of the steps' time no executor folds.
 func network(c *history.Run) Known {
 	var all, folding float64
-	for _, p := range c.Steps() {
+	for _, s := range c.Steps {
 		longest := 0.0
-		for _, d := range p.Busy {
-			longest = max(longest, d.Seconds())
+		for _, w := range s.Executors {
+			longest = max(longest, w.Busy.Seconds())
 		}
 		if longest > 0 {
-			all, folding = all+p.Took().Seconds(), folding+longest
+			all, folding = all+s.Longest.Seconds(), folding+longest
 		}
 	}
 	if all == 0 {

@@ -15,10 +15,12 @@ import (
 func drawn(log, name string) (history.Run, error) {
 	c := history.Run{Name: name, Splits: 2}
 	for k := range 3 {
-		c.Passes = append(c.Passes, history.Pass{Began: time.Duration(k) * time.Second,
-			Ended: time.Duration(k+1) * time.Second,
-			Step:  true, Iteration: k + 1, Objective: Known(1 - 0.1*float64(k)), Shares: []float64{1, 0.5},
-			Busy: []time.Duration{900 * time.Millisecond, time.Millisecond}})
+		s := history.Step{Number: k + 1, Of: 1, Began: time.Duration(k) * time.Second,
+			Ended: time.Duration(k+1) * time.Second, Took: time.Second, Longest: time.Second,
+			Iteration: k + 1, Shares: []float64{1, 0.5},
+			Executors: []history.Work{{Busy: 900 * time.Millisecond}, {Busy: time.Millisecond}}}
+		c.Steps, c.Last = append(c.Steps, s), &s
+		c.Points = append(c.Points, history.Point{Iteration: k + 1, Objective: 1 - 0.1*float64(k)})
 	}
 	_, err := os.Stat(log)
 	return c, err

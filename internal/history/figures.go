@@ -49,11 +49,9 @@ func objective(c *Run) chart.Figure {
 // line returns how far the objective is above a number, by time.
 func (c *Run) line(least float64) chart.Line {
 	l := chart.Line{Name: c.Name}
-	for _, p := range c.Passes {
-		if v := float64(p.Objective); !math.IsNaN(v) {
-			l.X, l.Y = append(l.X, p.Ended.Seconds()), append(l.Y, v-least)
-			l.Open = append(l.Open, p.Cut)
-		}
+	for _, p := range c.Points {
+		l.X, l.Y = append(l.X, p.Ended.Seconds()), append(l.Y, p.Objective-least)
+		l.Open = append(l.Open, p.Cut)
 	}
 	return l
 }
@@ -62,10 +60,8 @@ func (c *Run) line(least float64) chart.Line {
 func convergence(runs []Run) chart.Figure {
 	least := math.Inf(1)
 	for i := range runs {
-		for _, p := range runs[i].Passes {
-			if v := float64(p.Objective); !math.IsNaN(v) {
-				least = min(least, v)
-			}
+		for _, p := range runs[i].Points {
+			least = min(least, p.Objective)
 		}
 	}
 	lines, next := &chart.Lines{Across: "seconds", Up: "objective above the least", Logarithmic: true}, math.Inf(1)
@@ -89,37 +85,141 @@ func convergence(runs []Run) chart.Figure {
 			"that ended before every row was processed."}
 }
 
+// figures returns what a run's steps are drawn as.
+func (c *Run) figures() []chart.Figure {
+	if len(c.Steps) == 0 {
+		return nil
+	}
+	return []chart.Figure{c.shares(), c.lastStep(), c.cursors(), c.paces(), c.phases(), c.processTimes(), c.processed(),
+		c.bytes()}
+}
+
 func (c *Run) draw(b *strings.Builder) {
-	steps := c.Steps()
-	if len(steps) == 0 {
+	if len(c.Steps) == 0 {
 		b.WriteString("<p>It has no training steps.</p>\n")
 		return
 	}
-	for _, figure := range []chart.Figure{c.shares(steps), c.paces(), c.phases(steps), c.processTimes(steps),
-		c.processed(steps), c.median(steps)} {
+	for _, figure := range c.figures() {
 		figure.Write(b)
 	}
 }
 
 // shares shows the share of each split in each step.
-func (c *Run) shares(steps []Pass) chart.Figure {
+func (c *Run) shares() chart.Figure {
 	strip := &chart.Strip{Down: "split", Across: "step", Rows: c.Splits}
-	for k, p := range steps {
-		col := chart.Column{Name: strconv.Itoa(k + 1), Mark: p.Moves > 0}
-		for i := range c.Splits {
-			share := 1.0
-			if i < len(p.Shares) {
-				share = p.Shares[i]
-			}
-			col.Shares = append(col.Shares, share)
+	for _, s := range c.Steps {
+		col := chart.Column{Name: strconv.Itoa(s.Number), Mark: s.Moves > 0, Shares: s.Shares}
+		if s.Shares == nil { // of another pack
+			col.Shares = slices.Repeat([]float64{1}, c.Splits)
 		}
 		strip.Columns = append(strip.Columns, col)
 	}
 	return chart.Figure{Title: "Share of each split in each step", Of: strip,
 		Read: "Good: full cells all over, or pale ones that are full in the next step: what was left out comes first " +
-			"there. " +
-			"Bad: rows that stay pale, whose data the model does not learn from. Then raise --ratio, or find out why " +
-			"the executor of those splits is slow. A ▾ marks a step after which splits moved to other executors."}
+			"there. Bad: rows that stay pale, whose data the model does not learn from. Then raise --sync-ratio, or " +
+			"find out why the executor of those splits is slow. A ▾ marks a step after which splits moved to other " +
+			"executors."}
+}
+
+// What executors do in a step.
+const (
+	folding = iota
+	helping
+	waiting
+	merging
+)
+
+// lastStep shows what each executor did in the last step.
+func (c *Run) lastStep() chart.Figure {
+	s := c.Last
+	g := &chart.Gantt{Of: "seconds", Idle: waiting, Kinds: []string{"folds its own splits", "folds pieces of others'",
+		"waits", "merges and sends"}}
+	for e, w := range s.Executors {
+		g.Names = append(g.Names, c.name(e))
+		g.Rows = append(g.Rows, c.spans(e, w))
+	}
+	if len(g.Rows) > 0 {
+		g.Marks = c.marks()
+	}
+	return chart.Figure{Title: fmt.Sprintf("Step %d: what each executor did", s.Number), Of: g,
+		Read: "Good: bars that reach the step's end, with little that is hollow. Bad: long hollow stretches, which " +
+			"are waiting. Then let splits move to who waits (--exchange rate), or lower --sync-ratio. When work " +
+			"began is not told by executors: it is drawn from the left."}
+}
+
+// spans returns what an executor did in the last step.
+func (c *Run) spans(e int, w Work) []chart.Span {
+	s, others := c.Last, 0.0
+	if speed := float64(c.Speeds[e]); speed > 0 {
+		others = min(w.Busy.Seconds(), float64(w.Helped)/speed)
+	}
+	busy, here := w.Busy.Seconds(), max(w.Busy, w.Arrived).Seconds()
+	stop := min(max(busy, s.Stop.Seconds()), here)
+	return []chart.Span{{From: 0, To: busy - others, Kind: folding}, {From: busy - others, To: busy, Kind: helping},
+		{From: busy, To: stop, Kind: waiting}, {From: stop, To: here, Kind: merging},
+		{From: here, To: max(here, s.Took.Seconds()), Kind: waiting}}
+}
+
+// marks returns the times of the last step.
+func (c *Run) marks() (all []chart.Mark) {
+	s := c.Last
+	if s.First > 0 && s.First < s.Stop {
+		all = append(all, chart.Mark{At: s.First.Seconds(),
+			Name: fmt.Sprintf("first finisher, %.0f %% of all rows", 100*s.Reached[0])})
+	}
+	if s.Stop > 0 {
+		name := "every row is processed"
+		if s.Cuts > 0 {
+			name = fmt.Sprintf("the step is cut, %.0f %% of all rows", 100*s.Reached[1])
+		}
+		all = append(all, chart.Mark{At: s.Stop.Seconds(), Name: name})
+	}
+	all = append(all, chart.Mark{At: s.Took.Seconds(), Name: "all results are merged"})
+	if waited, known := c.waited(s); known && float64(waited) > worth*float64(s.Took) {
+		all = append(all, chart.Mark{At: waited.Seconds(), Name: "would have ended under bsp, about"})
+	}
+	return all
+}
+
+// name returns that of an executor.
+func (c *Run) name(e int) string {
+	if e < len(c.Executors) {
+		return c.Executors[e]
+	}
+	return strconv.Itoa(e)
+}
+
+// cursors shows which part of each split the last step has processed.
+func (c *Run) cursors() chart.Figure {
+	s := c.Last
+	g := &chart.Gantt{Of: "of its rows", Idle: 1, Kinds: []string{"processed in this step", "left out"}}
+	moved := map[int]bool{}
+	for _, m := range s.Moved {
+		moved[m.Split] = true
+	}
+	for i := range s.Cursors {
+		name := fmt.Sprintf("split %d", i)
+		if moved[i] {
+			name += " ▾"
+		}
+		if slices.Contains(s.Missing, i) {
+			name += " ✕"
+		}
+		g.Names, g.Rows = append(g.Names, name), append(g.Rows, read(s.Cursors[i], s.Shares[i]))
+	}
+	return chart.Figure{Title: fmt.Sprintf("Step %d: the rows of each split that it has", s.Number), Of: g,
+		Read: "Good: bars that are full, or begin where those of the step before have ended. Bad: the same gap in " +
+			"every step, whose rows are never seen: see that --cursor is on. A ▾ marks a split that moves to another " +
+			"executor after the step, a ✕ one that the step went on without."}
+}
+
+// read returns the part of a split from a cursor on, which goes on at its first row.
+func read(cursor, share float64) []chart.Span {
+	end := cursor + share
+	if end <= 1 {
+		return []chart.Span{{From: 0, To: cursor, Kind: 1}, {From: cursor, To: end}, {From: end, To: 1, Kind: 1}}
+	}
+	return []chart.Span{{From: 0, To: end - 1}, {From: end - 1, To: cursor, Kind: 1}, {From: cursor, To: 1}}
 }
 
 // paces shows how fast each executor is.
@@ -128,92 +228,75 @@ func (c *Run) paces() chart.Figure {
 	for _, v := range c.Speeds {
 		speeds = append(speeds, float64(v))
 	}
-	return chart.Figure{Title: "Rows a second of each executor", Of: &chart.Bars{Of: "rows a second", None: "not " +
-		"known", Weak: even,
-		Names: c.Executors, Bars: speeds},
+	return chart.Figure{Title: "Rows a second of each executor", Of: &chart.Bars{Of: "rows a second",
+		None: "not known", Weak: even, Names: c.Executors, Bars: speeds},
 		Read: "Good: bars of one length. Bad: a short one: its executor is slow, or shared with others. Then give it " +
-			"fewer " +
-			"slots, let splits move (--exchange rate), or see what else its machine does."}
+			"fewer slots, let splits move (--exchange rate), or see what else its machine does."}
 }
 
 // phases shows what steps' time goes into.
-func (c *Run) phases(steps []Pass) chart.Figure {
+func (c *Run) phases() chart.Figure {
 	stack := &chart.Stack{Across: "step", Up: "seconds",
 		Parts: []string{"send", "until the first finisher", "after it", "collect", "update", "exchange"}}
-	for _, p := range steps {
-		if p.Phases == nil {
+	for _, s := range c.Steps {
+		if s.Phases == nil {
 			continue
 		}
 		part := []float64{}
-		for _, ns := range []int64{p.Phases.Send, p.Phases.Compute - p.Phases.Wait, p.Phases.Wait, p.Phases.Collect,
-			p.Phases.Update, p.Phases.Exchange} {
-			part = append(part, time.Duration(max(0, ns)).Seconds())
+		for _, ns := range []int64{s.Phases.Send, s.Phases.Compute - s.Phases.Wait, s.Phases.Wait, s.Phases.Collect,
+			s.Phases.Update, s.Phases.Exchange} {
+			part = append(part, time.Duration(max(0, ns)).Seconds()/float64(s.Of))
 		}
 		stack.Steps = append(stack.Steps, part)
 	}
 	return chart.Figure{Title: "What the time of steps goes into", Of: stack,
 		Read: "Good: nearly all is until the first finisher, when all executors work. Bad: much after it, which is " +
-			"waiting " +
-			"for the slow: lower --ratio; or much to send and collect, which is the network: use fewer, larger splits."}
+			"waiting for the slow: lower --sync-ratio; or much to send and collect, which is the network: use fewer, " +
+			"larger splits."}
 }
 
 // processed shows how often the rows of each split have been folded, the least first.
-func (c *Run) processed(steps []Pass) chart.Figure {
-	times := make([]float64, c.Splits)
-	for _, p := range steps {
-		for i, share := range p.Shares {
-			times[i] += share
-		}
-	}
-	slices.Sort(times)
+func (c *Run) processed() chart.Figure {
 	l := chart.Line{Name: "splits, the least processed first"}
-	for i, n := range times {
+	for i, n := range slices.Sorted(slices.Values(c.Processed)) {
 		l.X, l.Y = append(l.X, float64(i+1)), append(l.Y, n)
 	}
 	return chart.Figure{Title: "Times that each split was processed, the least first",
 		Of: &chart.Lines{Across: "split", Up: "times", Lines: []chart.Line{l}},
 		Read: "Good: a flat line, as all splits count alike. Bad: one that begins low: a few splits are left out " +
-			"again and " +
-			"again. Then raise --min-share, which is how much of each split a step has at the least."}
+			"again and again. Then raise --min-share, which is how much of each split a step has at the least."}
 }
 
 // processTimes shows how long the fastest, the median and the slowest executor have folded in each step.
-func (c *Run) processTimes(steps []Pass) chart.Figure {
+func (c *Run) processTimes() chart.Figure {
 	lines := &chart.Lines{Across: "step", Up: "seconds",
 		Lines: []chart.Line{{Name: "slowest"}, {Name: "median"}, {Name: "fastest"}}}
-	for k, p := range steps {
-		busy := slices.Sorted(slices.Values(p.Busy))
-		if len(busy) == 0 {
+	for _, s := range c.Steps {
+		var busy []time.Duration
+		for _, w := range s.Executors {
+			busy = append(busy, w.Busy)
+		}
+		if slices.Sort(busy); len(busy) == 0 {
 			continue
 		}
 		for i, d := range []time.Duration{busy[len(busy)-1], busy[len(busy)/2], busy[0]} {
 			l := &lines.Lines[i]
-			l.X, l.Y = append(l.X, float64(k+1)), append(l.Y, d.Seconds())
+			l.X, l.Y = append(l.X, float64(s.Number)), append(l.Y, d.Seconds())
 		}
 	}
 	return chart.Figure{Title: "Seconds that executors work in each step", Of: lines,
 		Read: "Good: lines that lie together, as all executors work until the step ends. Bad: a fastest one far " +
-			"below, " +
-			"which has idled. Then let splits move (--exchange rate), or make more of them (--splits)."}
+			"below, which has idled. Then let splits move (--exchange rate), or make more of them (--splits)."}
 }
 
-// median shows one step, of median length: how long each executor folds, and when the step ends.
-func (c *Run) median(steps []Pass) chart.Figure {
-	byLength := slices.SortedFunc(slices.Values(steps), func(p, q Pass) int { return int(p.Took() - q.Took()) })
-	p := byLength[len(byLength)/2]
-	bars := &chart.Bars{Of: "seconds", Unit: "s", End: p.Took().Seconds()}
-	for i, d := range p.Busy {
-		name := strconv.Itoa(i)
-		if i < len(c.Executors) {
-			name = c.Executors[i]
-		}
-		bars.Names, bars.Bars = append(bars.Names, name), append(bars.Bars, d.Seconds())
+// bytes shows what steps send, and tasks that were handed out again.
+func (c *Run) bytes() chart.Figure {
+	l := chart.Line{Name: "bytes"}
+	for _, s := range c.Steps {
+		l.X, l.Y = append(l.X, float64(s.Number)), append(l.Y, float64(s.Bytes)/float64(s.Of))
 	}
-	if len(p.Busy) == 0 {
-		bars.End = 0
-	}
-	return chart.Figure{Title: fmt.Sprintf("Step of iteration %d: how long each executor works", p.Iteration), Of: bars,
-		Read: fmt.Sprintf("The line is the step's end, after %s s. Good: bars that reach it. Bad: short ones, whose "+
-			"executors have waited. Then let splits move to them (--exchange rate).",
-			chart.Number(p.Took().Seconds()))}
+	return chart.Figure{Title: "Bytes that a step sends", Of: &chart.Lines{Across: "step", Up: "bytes",
+		Lines: []chart.Line{l}},
+		Read: "Good: a flat line, of the model's size times the executors. Bad: peaks, where parameters were sent " +
+			"again after an executor was lost."}
 }

@@ -7,6 +7,7 @@ import (
 	"html"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,35 +56,50 @@ func page(runs []Run) string {
 	return b.String()
 }
 
-// table has a line for each pass.
+// table has a line for each step, and for each objective that was found beside them.
 func table(runs []Run) string {
 	var out strings.Builder
 	w := csv.NewWriter(&out)
 	_ = w.Write([]string{"run", "iteration", "step", "began_s", "ended_s", "objective", "share", "cut", "moves"})
 	for i := range runs {
-		for _, p := range runs[i].Passes {
-			share := ""
-			if len(p.Shares) > 0 {
-				share = chart.Number(mean(p.Shares))
-			}
-			objective := ""
-			if !math.IsNaN(float64(p.Objective)) {
-				objective = strconv.FormatFloat(float64(p.Objective), 'g', -1, 64)
-			}
-			_ = w.Write([]string{runs[i].Name, strconv.Itoa(p.Iteration), strconv.FormatBool(p.Step),
-				seconds(p.Began), seconds(p.Ended), objective, share, strconv.FormatBool(p.Cut), strconv.Itoa(p.Moves)})
+		for _, line := range runs[i].lines() {
+			_ = w.Write(line)
 		}
 	}
 	w.Flush()
 	return out.String()
 }
 
-func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 6, 64) }
-
-func mean(all []float64) float64 {
-	sum := 0.0
-	for _, v := range all {
-		sum += v
+// lines returns those of a run, in the order in which they ended.
+func (c *Run) lines() (all [][]string) {
+	found := map[int]float64{} // by the step that has found it itself
+	points := slices.Clone(c.Points)
+	for _, p := range points {
+		if p.Step {
+			found[p.Iteration] = p.Objective
+		}
 	}
-	return sum / float64(len(all))
+	points = slices.DeleteFunc(points, func(p Point) bool { return p.Step })
+	beside := func(until time.Duration) {
+		for ; len(points) > 0 && points[0].Ended < until; points = points[1:] {
+			p := points[0]
+			all = append(all, []string{c.Name, strconv.Itoa(p.Iteration), "false", seconds(p.Began), seconds(p.Ended),
+				exact(p.Objective), "", "false", "0"})
+		}
+	}
+	for _, s := range c.Steps {
+		beside(s.Ended)
+		objective := ""
+		if v, ok := found[s.Iteration]; ok {
+			objective = exact(v)
+		}
+		all = append(all, []string{c.Name, strconv.Itoa(s.Iteration), "true", seconds(s.Began), seconds(s.Ended),
+			objective, chart.Number(s.Share), strconv.FormatBool(s.Cuts > 0), strconv.Itoa(s.Moves)})
+	}
+	beside(math.MaxInt64)
+	return all
 }
+
+func exact(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 6, 64) }

@@ -2,14 +2,10 @@ package history
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/volley-engine/volley/driver"
-	"github.com/volley-engine/volley/internal/audit"
-	"github.com/volley-engine/volley/internal/fault"
 )
 
 // Known is a number that may not be there: NaN, which JSON has as null.
@@ -23,199 +19,96 @@ func (k Known) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(k))
 }
 
-// Run is how a run went, pass by pass.
+// Run is how a run went. However long it was, what is kept of it is bounded (see thin.go).
 type Run struct {
-	Name      string   `json:"name"`
-	Job       string   `json:"job"`
-	Sync      string   `json:"sync"`
-	Executors []string `json:"executors"`
-	Speeds    []Known  `json:"speeds"` // rows a second that each executor folds, the median of its results
-	Splits    int      `json:"splits"`
-	Rows      int64    `json:"rows"`
-	Passes    []Pass   `json:"passes"`
-	StoppedBy string   `json:"stopped_by"` // empty is that the log has no end
+	Name      string    `json:"name"`
+	Job       string    `json:"job"`
+	Sync      string    `json:"sync"`
+	Version   int       `json:"version"`  // of the log
+	Ratio     float64   `json:"ratio"`    // share of all rows at which a step may end
+	Exchange  string    `json:"exchange"` // how splits move
+	Executors []string  `json:"executors"`
+	Speeds    []Known   `json:"speeds"` // rows a second that each executor folds, the median of its last results
+	Splits    int       `json:"splits"`
+	Rows      int64     `json:"rows"`
+	Points    []Point   `json:"points"`
+	Steps     []Step    `json:"steps"`
+	Processed []float64 `json:"processed,omitempty"` // how often the rows of each split were folded in steps
+	StoppedBy string    `json:"stopped_by"`          // empty is that the log has no end
+	Last      *Step     `json:"-"`                   // step, by itself
 }
 
-// Pass is a step of a run, an evaluation, or an iteration of a loop without steps.
-type Pass struct {
-	Began     time.Duration     `json:"began_ns"` // on the job's clock
-	Ended     time.Duration     `json:"ended_ns"`
-	Step      bool              `json:"step"`
-	Iteration int               `json:"iteration"`
-	Objective Known             `json:"objective"`
-	Cut       bool              `json:"cut"`
-	Shares    []float64         `json:"shares,omitempty"`  // of each split's rows
-	Busy      []time.Duration   `json:"busy_ns,omitempty"` // of each executor, by its rows and its speed
-	Owns      []int64           `json:"owns,omitempty"`    // rows of each executor's splits
-	Batch     float64           `json:"batch,omitempty"`   // share of them that the step is of; 0 is all
-	Phases    *driver.LogPhases `json:"phases_ns,omitempty"`
-	Bytes     int64             `json:"bytes,omitempty"`
-	Moves     int               `json:"moves"`         // of splits, that begin after it
-	Why       string            `json:"why,omitempty"` // what auto chose, and why
+// Point is an objective that a step, an evaluation or an iteration of a loop without steps has found.
+type Point struct {
+	Began     time.Duration `json:"began_ns"` // on the job's clock
+	Ended     time.Duration `json:"ended_ns"`
+	Iteration int           `json:"iteration"`
+	Objective float64       `json:"objective"`
+	Step      bool          `json:"step"` // which has found it itself
+	Cut       bool          `json:"cut"`
 }
 
-// Took returns how long it took.
-func (p *Pass) Took() time.Duration { return p.Ended - p.Began }
-
-// Steps returns a run's steps, without its evaluations.
-func (c *Run) Steps() (out []Pass) {
-	for _, p := range c.Passes {
-		if p.Step {
-			out = append(out, p)
-		}
-	}
-	return out
+// Step is a step of a run, or several in a row, where it is too long to keep each.
+type Step struct {
+	Number    int                `json:"number"` // of the last of them, from 1
+	Of        int                `json:"of"`     // how many
+	Began     time.Duration      `json:"began_ns"`
+	Ended     time.Duration      `json:"ended_ns"`
+	Took      time.Duration      `json:"took_ns"` // together
+	Iteration int                `json:"iteration"`
+	Cuts      int                `json:"cuts"`                // how many ended before every row was processed
+	Share     float64            `json:"share"`               // the mean share of splits' rows
+	Shares    []float64          `json:"shares,omitempty"`    // of each split's rows, the least
+	Moves     int                `json:"moves"`               // of splits, that begin after them
+	Phases    *driver.LogPhases  `json:"phases_ns,omitempty"` // together
+	Bytes     int64              `json:"bytes,omitempty"`     // together
+	Retried   int                `json:"retried,omitempty"`   // tasks
+	Owns      []int64            `json:"owns,omitempty"`      // rows of each executor's splits
+	Batch     float64            `json:"batch,omitempty"`     // share of them that a step is of; 0 is all
+	Ratio     float64            `json:"ratio,omitempty"`     // that auto has chosen
+	Why       string             `json:"why,omitempty"`       // auto has chosen so
+	Executors []Work             `json:"work,omitempty"`      // what each did in the longest of them
+	Longest   time.Duration      `json:"longest_ns"`          // of them
+	First     time.Duration      `json:"first_ns,omitempty"`  // when the first executor had finished, in the longest
+	Stop      time.Duration      `json:"stop_ns,omitempty"`   // when that one was to end
+	Reached   [2]float64         `json:"reached"`             // shares of all rows processed at both
+	Cursors   []float64          `json:"-"`                   // where each split began, as a share of its rows
+	Moved     []driver.LogMove   `json:"-"`
+	Missing   []int              `json:"-"`
+	Values    map[string]float64 `json:"-"`
 }
 
-// Read reads the event log of a run, whose decisions must follow from the reports that it has.
-func Read(path, name string) (Run, error) {
-	l, r, err := audit.ReadVerified("draw", path)
-	if err != nil {
-		return Run{}, err
-	}
-	c := &reading{report: r, rows: map[int][]int64{0: l.Header.N}}
-	c.Name, c.Job, c.Sync, c.Splits = name, l.Header.Job, l.Header.Options.Sync, len(l.Header.N)
-	for _, n := range l.Header.N {
-		c.Rows += n
-	}
-	for _, line := range l.Lines {
-		c.add(line)
-	}
-	if l.Footer != nil {
-		c.StoppedBy = l.Footer.StoppedBy
-	}
-	c.speeds(r.Speeds)
-	if len(c.Passes) == 0 {
-		return c.Run, fault.Newf(fault.BadInput, "draw", path, "it has no pass whose reports are kept")
-	}
-	return c.Run, nil
+// Work is what an executor did in a step.
+type Work struct {
+	Busy    time.Duration `json:"busy_ns"`    // folding what was merged
+	Arrived time.Duration `json:"arrived_ns"` // when its last result was here, since the step began
+	Helped  int64         `json:"helped"`     // rows that it folded of splits of others
 }
 
-// reading puts together how a run went.
-type reading struct {
-	Run
-	report *audit.Report
-	rows   map[int][]int64 // of the splits of each pack
-	owner  []int           // of each split
-	others bool            // executors came or went
+// objective returns the last one; false where there is none.
+func (c *Run) objective() (p Point, known bool) {
+	if len(c.Points) == 0 {
+		return p, false
+	}
+	return c.Points[len(c.Points)-1], true
 }
 
-// speeds takes the speeds that executors were seen to have, by their places among all. Where these have changed, as
-// some came or went, they are left out.
-func (c *reading) speeds(seen []audit.Speed) {
-	by := map[int][]float64{}
-	for _, s := range seen {
-		if s.RowsPerSecond > 0 {
-			by[s.Executor] = append(by[s.Executor], s.RowsPerSecond)
-		}
+// took returns when the last of all that is known had ended.
+func (c *Run) took() (last time.Duration) {
+	if n := len(c.Points); n > 0 {
+		last = c.Points[n-1].Ended
 	}
-	if len(c.Executors) == 0 {
-		for e := range len(by) {
-			c.Executors = append(c.Executors, fmt.Sprintf("executor %d", e))
-		}
+	if n := len(c.Steps); n > 0 {
+		last = max(last, c.Steps[n-1].Ended)
 	}
-	for e := range c.Executors {
-		median := Known(math.NaN())
-		if all := by[e]; len(all) > 0 && !c.others {
-			slices.Sort(all)
-			median = Known(all[len(all)/2])
-		}
-		c.Speeds = append(c.Speeds, median)
-	}
+	return last
 }
 
-func (c *reading) add(line audit.Line) {
-	began, ended, known := c.report.Took(line.Number)
-	p := Pass{Began: began, Ended: ended, Objective: Known(math.NaN()), Busy: c.report.Busy(line.Number)}
-	switch {
-	case line.Pack != nil:
-		c.rows[line.Pack.Pack] = line.Pack.N
-	case line.Iteration != nil:
-		c.iteration(line.Iteration)
-	case !known:
-	case line.Step != nil:
-		c.step(&p, line.Step)
-	case line.Evaluation != nil:
-		c.pass(&p, line.Evaluation)
+// counted returns how many steps there were, how many were cut, and the mean of their shares.
+func (c *Run) counted() (steps, cut int, share float64) {
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		steps, cut, share = steps+s.Of, cut+s.Cuts, share+float64(s.Of)*s.Share
 	}
-}
-
-// iteration adds one of a loop without steps, as of workers on tables.
-func (c *reading) iteration(i *driver.LogIteration) {
-	p := Pass{Iteration: i.Iteration, Began: time.Duration(i.TookNs), Ended: time.Duration(i.TookNs),
-		Objective: Known(math.NaN())}
-	if note(&p, i.Values); !math.IsNaN(float64(p.Objective)) {
-		c.Passes = append(c.Passes, p)
-	}
-}
-
-// step adds a training step.
-func (c *reading) step(p *Pass, s *driver.LogStep) {
-	p.Step, p.Iteration, p.Cut, p.Moves, p.Why = true, s.Iteration, s.Cut, len(s.Moves), s.Why
-	phases := s.Phases
-	p.Phases, p.Bytes = &phases, s.Bytes
-	note(p, s.Values)
-	if len(s.Executors) > 0 {
-		c.others = c.others || len(c.Executors) > 0 && !slices.Equal(c.Executors, s.Executors)
-		c.Executors = s.Executors
-	}
-	if s.Pack == 0 {
-		if len(s.Placement) > 0 {
-			c.owner = s.Placement
-		}
-		p.Shares = sharesOf(s.C, c.rows[0])
-		p.Owns, p.Batch = c.ofExecutors(c.rows[0]), s.Batch
-	}
-	c.Passes = append(c.Passes, *p)
-}
-
-// ofExecutors adds up a number of splits' by who owns them; nil where that is not known.
-func (c *reading) ofExecutors(splits []int64) []int64 {
-	if len(c.owner) != len(splits) || len(c.Executors) == 0 {
-		return nil
-	}
-	sums := make([]int64, len(c.Executors))
-	for i, n := range splits {
-		if of := c.owner[i]; of >= 0 && of < len(sums) {
-			sums[of] += n
-		}
-	}
-	return sums
-}
-
-// pass adds a pass over all rows: one of the method is a step, too; of others those that found an objective.
-func (c *reading) pass(p *Pass, e *driver.LogEvaluation) {
-	p.Step, p.Iteration = e.Work, e.Iteration
-	if e.Commit != nil {
-		p.Iteration = e.Commit.Iteration
-		note(p, e.Commit.Values)
-	}
-	if e.Objective != nil {
-		p.Objective = Known(*e.Objective)
-	}
-	if e.Work && e.Pack == 0 {
-		p.Shares, p.Owns = sharesOf(e.C, c.rows[0]), c.ofExecutors(c.rows[0])
-	}
-	if e.Work || !math.IsNaN(float64(p.Objective)) {
-		c.Passes = append(c.Passes, *p)
-	}
-}
-
-// note takes the objective of an iteration, where it has one.
-func note(p *Pass, values map[string]float64) {
-	if v, ok := values["objective"]; ok {
-		p.Objective = Known(v)
-	}
-}
-
-// sharesOf returns which part of each split's rows was folded.
-func sharesOf(counts, rows []int64) (shares []float64) {
-	for i, n := range rows {
-		share := 1.0
-		if n > 0 {
-			share = float64(counts[i]) / float64(n)
-		}
-		shares = append(shares, share)
-	}
-	return shares
+	return steps, cut, share / float64(max(1, steps))
 }

@@ -6,47 +6,53 @@ import (
 	"strings"
 	"time"
 
+	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/chart"
 )
 
 // Words returns what a reader of a run asks first: what it is, whether it is done, who is slow, and what waiting would
 // have cost.
 func (c *Run) Words() []string {
-	steps := c.Steps()
-	out := []string{c.what(steps), c.end()}
+	out := []string{c.what(), c.end()}
+	if c.Version != 0 && c.Version < driver.LogVersion {
+		out = append(out, fmt.Sprintf("Its log is of version %d, where this is %d: what it says is shown as it is, "+
+			"and not verified.", c.Version, driver.LogVersion))
+	}
 	if slow := c.slowest(); slow != "" {
 		out = append(out, slow)
 	}
-	if gain := c.gain(steps); gain != "" {
+	if gain := c.gain(); gain != "" {
 		out = append(out, gain)
 	}
 	return out
 }
 
 // what returns what ran.
-func (c *Run) what(steps []Pass) string {
-	cut, share := 0, 0.0
-	for _, p := range steps {
-		if p.Cut {
-			cut++
-		}
-		share += mean(p.Shares)
-	}
-	text := fmt.Sprintf("%s under --sync %s, %s in "+
-		"%s", c.Job, c.Sync, count(c.Rows, "row"), count(int64(c.Splits), "split"))
+func (c *Run) what() string {
+	text := fmt.Sprintf("%s under --sync %s%s, %s in %s", c.Job, c.Sync, c.options(), count(c.Rows, "row"),
+		count(int64(c.Splits), "split"))
 	if n := len(c.Executors); n > 0 {
 		text += " on " + count(int64(n), "executor")
 	}
-	if len(steps) == 0 {
+	steps, cut, share := c.counted()
+	if steps == 0 {
 		return text + "."
 	}
-	text += fmt.Sprintf(": %s in %s s", count(int64(len(steps)), "step"), chart.Number(c.last().Ended.Seconds()))
+	text += fmt.Sprintf(": %s in %s s", count(int64(steps), "step"), chart.Number(c.took().Seconds()))
 	if cut == 0 {
 		return text + ", all of every row."
 	}
 	return text + fmt.Sprintf(", of which %d ended before every row was processed; a step uses %.0f %% of all rows, "+
-		"on "+
-		"average.", cut, 100*share/float64(len(steps)))
+		"on average.", cut, 100*share)
+}
+
+// options returns those that decide how much a step waits for.
+func (c *Run) options() string {
+	if c.Ratio == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (a step may end once the first executor is done and %.0f %% of all rows are processed; "+
+		"--exchange %s)", 100*c.Ratio, c.Exchange)
 }
 
 func count(n int64, what string) string {
@@ -56,8 +62,6 @@ func count(n int64, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-func (c *Run) last() *Pass { return &c.Passes[len(c.Passes)-1] }
-
 // endings has what the rules that runs end by mean.
 var endings = map[string]string{"tolerance": "it has converged", "tol": "it has converged", "target": "it has " +
 	"reached its target",
@@ -66,15 +70,9 @@ var endings = map[string]string{"tolerance": "it has converged", "tol": "it has 
 
 // end returns whether the model is done.
 func (c *Run) end() string {
-	objective, iteration := math.NaN(), 0
-	for _, p := range c.Passes {
-		if v := float64(p.Objective); !math.IsNaN(v) {
-			objective, iteration = v, p.Iteration
-		}
-	}
 	text := ""
-	if !math.IsNaN(objective) {
-		text = fmt.Sprintf("The objective is %s after iteration %d. ", chart.Number(objective), iteration)
+	if p, known := c.objective(); known {
+		text = fmt.Sprintf("The objective is %s after iteration %d. ", chart.Number(p.Objective), p.Iteration)
 	}
 	switch means, known := endings[c.StoppedBy]; {
 	case c.StoppedBy == "":
@@ -114,49 +112,50 @@ func (c *Run) slowest() string {
 		chart.Number(float64(c.Speeds[low])), c.Executors[high], 1/share)
 }
 
-// waited returns how long a step would have taken had each executor folded all rows of its own splits, at its speed,
+// waited returns how long steps would have taken had each executor folded all rows of its own splits, at its speed,
 // and all had waited for the last; false where that is not known.
-func (c *Run) waited(p *Pass) (time.Duration, bool) {
-	if len(p.Owns) == 0 || len(p.Owns) != len(c.Speeds) {
-		return p.Took(), !p.Cut
+func (c *Run) waited(s *Step) (time.Duration, bool) {
+	whole := s.Cuts == 0
+	if len(s.Owns) == 0 || len(s.Owns) != len(c.Speeds) {
+		return s.Took, whole
 	}
-	longest, batch := time.Duration(0), p.Batch
+	longest, batch := time.Duration(0), s.Batch
 	if batch == 0 {
 		batch = 1
 	}
-	for e, rows := range p.Owns {
+	for e, rows := range s.Owns {
 		switch speed := float64(c.Speeds[e]); {
 		case rows == 0:
 		case !(speed > 0):
-			return p.Took(), !p.Cut
+			return s.Took, whole
 		default:
 			longest = max(longest, time.Duration(batch*float64(rows)/speed*float64(time.Second)))
 		}
 	}
-	if p.Phases == nil { // of a pass of the method, of which only the whole is known
-		return max(p.Took(), longest), true
+	longest *= time.Duration(s.Of)
+	if s.Phases == nil { // of a pass of the method, of which only the whole is known
+		return max(s.Took, longest), true
 	}
-	return p.Took() - time.Duration(p.Phases.Compute) + longest, true
+	return s.Took - time.Duration(s.Phases.Compute) + longest, true
 }
 
 // worth is from which gain on it is spoken of.
 const worth = 1.05
 
 // gain returns what waiting for all rows would have cost; nothing where that is little, or not known.
-func (c *Run) gain(steps []Pass) string {
+func (c *Run) gain() string {
 	var took, waited time.Duration
-	for i := range steps {
-		w, known := c.waited(&steps[i])
+	for i := range c.Steps {
+		w, known := c.waited(&c.Steps[i])
 		if !known {
 			return ""
 		}
-		took, waited = took+steps[i].Took(), waited+w
+		took, waited = took+c.Steps[i].Took, waited+w
 	}
 	if took == 0 || float64(waited) < worth*float64(took) {
 		return ""
 	}
 	return fmt.Sprintf("Of its time, %s s are steps. Had each waited for every row of its splits, as under bsp and "+
-		"where splits "+
-		"were by then, they would have taken about %s s: %.1f times as long.", chart.Number(took.Seconds()),
-		chart.Number(waited.Seconds()), float64(waited)/float64(took))
+		"where splits were by then, they would have taken about %s s: %.1f times as long.",
+		chart.Number(took.Seconds()), chart.Number(waited.Seconds()), float64(waited)/float64(took))
 }

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -17,11 +16,12 @@ func uneven(cut bool, stoppedBy string) *Run {
 		StoppedBy: stoppedBy}
 	for k := range 3 {
 		at := time.Duration(k) * 2 * time.Second
-		p := Pass{Step: true, Iteration: k + 1, Began: at, Ended: at + time.Second, Objective: Known(1 / float64(k+1)),
-			Shares: []float64{1, 0.25}, Cut: cut, Owns: []int64{100, 100},
-			Busy:   []time.Duration{time.Second / 2, time.Second / 2},
-			Phases: &driver.LogPhases{Compute: int64(time.Second / 2)}}
-		c.Passes = append(c.Passes, p)
+		s := Step{Number: k + 1, Of: 1, Iteration: k + 1, Began: at, Ended: at + time.Second, Took: time.Second,
+			Shares: []float64{1, 0.25}, Share: 0.625, Cuts: count01(cut), Owns: []int64{100, 100},
+			Executors: []Work{{Busy: time.Second / 2}, {Busy: time.Second / 2}},
+			Phases:    &driver.LogPhases{Compute: int64(time.Second / 2)}}
+		c.Steps, c.Last = append(c.Steps, s), &s
+		c.Points = append(c.Points, Point{Ended: s.Ended, Iteration: k + 1, Objective: 1 / float64(k+1)})
 	}
 	return c
 }
@@ -43,7 +43,7 @@ func TestWordsSayWhatIsAsked(t *testing.T) {
 			"about 7.5 s: 2.5 times"}, "ended before"},
 		{uneven(true, ""), []string{"goes on, or was interrupted"}, "converged"},
 		{&Run{Job: "lda", Sync: "bsp", Rows: 1, Splits: 1, StoppedBy: "odd",
-			Passes: []Pass{{Objective: Known(math.NaN())}}},
+			Points: nil},
 			[]string{"lda under --sync bsp, 1 row in 1 split.", "It was ended by odd."}, "The objective"},
 	} {
 		got := strings.Join(test.run.Words(), " ")
@@ -63,13 +63,13 @@ func TestWordsSayWhatIsAsked(t *testing.T) {
 func TestStolenStepsAreComparedToo(t *testing.T) {
 	t.Parallel()
 	c := uneven(false, "gap")
-	for i := range c.Passes {
-		c.Passes[i].Batch = 0.5
+	for i := range c.Steps {
+		c.Steps[i].Batch = 0.5
 	}
 	if got := strings.Join(c.Words(), " "); !strings.Contains(got, "about 4.5 s: 1.5 times") {
 		t.Error(got)
 	}
-	c.Passes[1].Cut, c.Passes[1].Owns = true, nil
+	c.Steps[1].Cuts, c.Steps[1].Owns = 1, nil
 	if got := strings.Join(c.Words(), " "); strings.Contains(got, "Had each") {
 		t.Errorf("of a step it is not known: %s", got)
 	}

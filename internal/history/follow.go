@@ -1,0 +1,248 @@
+package history
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/audit"
+	"github.com/volley-engine/volley/internal/fault"
+)
+
+// Read reads the event log of a run, whose decisions must follow from the reports that it has.
+func Read(path, name string) (Run, error) {
+	f := Follow(path, name)
+	if err := audit.FollowFile("draw", path, f.add); err != nil {
+		return Run{}, err
+	}
+	c := f.Run()
+	if len(c.Points) == 0 && len(c.Steps) == 0 {
+		return c, fault.Newf(fault.BadInput, "draw", path, "it has no pass whose reports are kept")
+	}
+	return c, nil
+}
+
+// Following puts together how a run goes from the lines of its log, as they come.
+type Following struct {
+	run    Run
+	log    *audit.Following
+	part   []byte // of a line whose end has not come
+	rows   []int64
+	all    [][]int64 // rows of the splits of each pack
+	owner  []int     // of each split
+	speeds map[string][]float64
+	failed error
+}
+
+// Follow begins to follow the log of a path.
+func Follow(path, name string) *Following {
+	return &Following{run: Run{Name: name}, log: audit.Follow("show", path), speeds: map[string][]float64{}}
+}
+
+// Write takes what has come to the log. It fails once a line makes no sense, and takes none after it.
+func (f *Following) Write(raw []byte) (n int, err error) {
+	n = len(raw)
+	for f.failed == nil {
+		line, rest, whole := bytes.Cut(raw, []byte("\n"))
+		if f.part = append(f.part, line...); !whole {
+			return n, nil
+		}
+		var told audit.Told
+		if told, f.failed = f.log.Take(append(f.part, '\n')); f.failed == nil {
+			f.add(told)
+		}
+		f.part, raw = f.part[:0], rest
+	}
+	return n, f.failed
+}
+
+// Run returns how it went so far.
+func (f *Following) Run() Run {
+	c := f.run
+	c.Points, c.Steps, c.Processed = slices.Clone(c.Points), slices.Clone(c.Steps), slices.Clone(c.Processed)
+	c.Speeds = nil
+	for _, name := range c.Executors {
+		median := Known(math.NaN())
+		if all := slices.Sorted(slices.Values(f.speeds[name])); len(all) > 0 {
+			median = Known(all[len(all)/2])
+		}
+		c.Speeds = append(c.Speeds, median)
+	}
+	return c
+}
+
+func (f *Following) add(t audit.Told) {
+	switch {
+	case t.Header != nil:
+		f.begin(t.Header)
+	case t.Footer != nil:
+		f.run.StoppedBy = t.Footer.StoppedBy
+	case t.Pack != nil:
+		f.all = append(f.all, t.Pack.N)
+	case t.Iteration != nil:
+		f.iteration(t.Iteration)
+	case !t.Known:
+	case t.Step != nil:
+		f.run.thin()
+		f.step(t)
+	case t.Evaluation != nil:
+		f.run.thin()
+		f.pass(t)
+	}
+}
+
+func (f *Following) begin(h *driver.LogHeader) {
+	c := &f.run
+	c.Version = h.Version
+	c.Job, c.Sync, c.Splits, c.Exchange = h.Job, h.Options.Sync, len(h.N), h.Options.Exchange
+	if c.Sync == "absp" || c.Sync == "deadline" {
+		c.Ratio = h.Options.Ratio
+	}
+	for _, n := range h.N {
+		c.Rows += n
+	}
+	c.Processed = make([]float64, len(h.N))
+	f.rows, f.all = h.N, [][]int64{h.N}
+}
+
+// iteration adds one of a loop without steps, as of workers on tables.
+func (f *Following) iteration(i *driver.LogIteration) {
+	f.run.thin()
+	at := time.Duration(i.TookNs)
+	f.point(Point{Iteration: i.Iteration, Began: at, Ended: at}, i.Values)
+}
+
+// point adds an objective, where there is one.
+func (f *Following) point(p Point, values map[string]float64) {
+	if v, ok := values["objective"]; ok && !math.IsNaN(v) {
+		p.Objective = v
+		f.run.Points = append(f.run.Points, p)
+	}
+}
+
+// step adds a training step.
+func (f *Following) step(t audit.Told) {
+	l := t.Step
+	f.saw(t)
+	f.point(Point{Began: t.Began, Ended: t.Ended, Iteration: l.Iteration, Step: true, Cut: l.Cut}, l.Values)
+	s := Step{Iteration: l.Iteration, Cuts: count01(l.Cut), Moves: len(l.Moves), Moved: l.Moves, Why: l.Why,
+		Ratio: l.Ratio, Bytes: l.Bytes, Retried: l.Retried, Values: l.Values, Missing: l.Missing,
+		Reached: [2]float64{l.ShareFirst, l.ShareStop}, Stop: time.Duration(l.Phases.Compute)}
+	phases := l.Phases
+	s.Phases, s.First = &phases, max(0, s.Stop-time.Duration(phases.Wait))
+	if l.Pack == 0 {
+		if len(l.Placement) > 0 {
+			f.owner = l.Placement
+		}
+		s.Batch = l.Batch
+		f.covered(&s, l.C, l.Cursor)
+	}
+	f.took(&s, t)
+}
+
+// pass adds a pass over all rows: one of the method is a step, too; of others those that found an objective.
+func (f *Following) pass(t audit.Told) {
+	e := t.Evaluation
+	p := Point{Began: t.Began, Ended: t.Ended, Iteration: e.Iteration, Step: e.Work}
+	values := map[string]float64{}
+	if e.Commit != nil {
+		p.Iteration, values = e.Commit.Iteration, e.Commit.Values
+	}
+	if e.Objective != nil {
+		values = map[string]float64{"objective": *e.Objective}
+	}
+	f.point(p, values)
+	if f.saw(t); !e.Work {
+		return
+	}
+	s := Step{Iteration: p.Iteration, Why: e.Why, Values: values}
+	if e.Pack == 0 {
+		f.covered(&s, e.C, nil)
+	}
+	f.took(&s, t)
+}
+
+// covered notes which part of the first pack's splits a step has folded.
+func (f *Following) covered(s *Step, counts, cursors []int64) {
+	if len(counts) != len(f.rows) || cursors != nil && len(cursors) != len(f.rows) {
+		return // an older log is as it is
+	}
+	s.Shares, s.Share = make([]float64, len(f.rows)), 1
+	sum := 0.0
+	for i, n := range f.rows {
+		s.Shares[i] = 1
+		if n > 0 {
+			s.Shares[i] = float64(counts[i]) / float64(n)
+			if cursors != nil {
+				s.Cursors = append(s.Cursors, float64(cursors[i])/float64(n))
+			}
+		}
+		sum += s.Shares[i]
+		f.run.Processed[i] += s.Shares[i]
+	}
+	if len(f.rows) > 0 {
+		s.Share = sum / float64(len(f.rows))
+	}
+	s.Owns = f.ofExecutors()
+}
+
+// ofExecutors adds the rows of splits up by who owns them; nil where that is not known.
+func (f *Following) ofExecutors() []int64 {
+	if len(f.owner) != len(f.rows) || len(f.run.Executors) == 0 {
+		return nil
+	}
+	sums := make([]int64, len(f.run.Executors))
+	for i, n := range f.rows {
+		if of := f.owner[i]; of >= 0 && of < len(sums) {
+			sums[of] += n
+		}
+	}
+	return sums
+}
+
+// took notes when a step was, and what executors did in it.
+func (f *Following) took(s *Step, t audit.Told) {
+	before := 0
+	if n := len(f.run.Steps); n > 0 {
+		before = f.run.Steps[n-1].Number
+	}
+	s.Number, s.Of, s.Began, s.Ended = before+1, 1, t.Began, t.Ended
+	s.Took = s.Ended - s.Began
+	s.Longest = s.Took
+	if r := t.Report; r != nil {
+		for e, busy := range r.Busy {
+			s.Executors = append(s.Executors, Work{Busy: busy, Arrived: r.Arrived[e], Helped: r.Helped[e]})
+		}
+	}
+	f.run.Last = s
+	kept := *s
+	kept.Cursors, kept.Moved, kept.Missing, kept.Values = nil, nil, nil, nil
+	kept.Shares = slices.Clone(s.Shares)
+	f.run.Steps = append(f.run.Steps, kept)
+}
+
+// mostSpeeds is how many of an executor's speeds are kept, the last ones.
+const mostSpeeds = 512
+
+// saw takes the executors, and the speeds that they were seen to have.
+func (f *Following) saw(t audit.Told) {
+	if len(t.Executors) > 0 {
+		f.run.Executors = t.Executors
+	}
+	for _, s := range t.Speeds {
+		if s.RowsPerSecond > 0 && s.Executor < len(f.run.Executors) {
+			name := f.run.Executors[s.Executor]
+			all := append(f.speeds[name], s.RowsPerSecond)
+			f.speeds[name] = all[max(0, len(all)-mostSpeeds):]
+		}
+	}
+}
+
+func count01(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
