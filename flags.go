@@ -35,7 +35,7 @@ type EngineFlags struct {
 	batchFraction               float64
 	pace, clock                 string
 	paceRate                    float64
-	eventLog                    string
+	eventLog, ui                string
 	logLevel                    string
 	others                      []string // values of --sync that the program itself carries out
 }
@@ -91,6 +91,10 @@ func (f *EngineFlags) Register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.taskTimeout, "task-timeout", 10*time.Minute,
 		"time without progress (no row read, no byte moved) after which an action's task is retried elsewhere")
 	fs.StringVar(&f.eventLog, "event-log", "", "file for the event log (volley verify, volley replay)")
+	fs.StringVar(&f.ui, "ui", "", "show the run on a page while it goes on, at this HOST:PORT of this machine; alone "+
+		"it "+
+		"chooses a port")
+	fs.Lookup("ui").NoOptDefVal = "127.0.0.1:0"
 	fs.StringVar(&f.logLevel, "log-level", "warn", "trace, debug, info, warn or error, to stderr")
 }
 
@@ -242,6 +246,7 @@ func (f *EngineFlags) Config() (Config, error) {
 		return cfg, usage("log-level", "%q is not a level", f.logLevel)
 	}
 	cfg.Virtual, cfg.DataDir, cfg.EventLog = f.clock == "virtual", f.dataDir, f.eventLog
+	cfg.UI = f.ui
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Name: "volley", Level: level, Output: os.Stderr})
 	return cfg, nil
 }

@@ -82,12 +82,17 @@ func (t *Retelling) Slots() map[plan.ExecutorID]int {
 	return slots
 }
 
-// Executors returns the names of a pack's executors, by the numbers that lines and reports have for them.
-func (t *Retelling) Executors(pack int) (names []string) {
-	for _, id := range t.job.packs[pack].sched.Executors() {
-		names = append(names, string(id))
+// Executors returns the names of a pack's executors, by the numbers that lines and reports have for them, and which of
+// them are lost.
+func (t *Retelling) Executors(pack int) (names, lost []string) {
+	s := t.job.packs[pack].sched
+	alive := s.Alive()
+	for _, id := range s.Executors() {
+		if names = append(names, string(id)); !slices.Contains(alive, id) {
+			lost = append(lost, string(id))
+		}
 	}
-	return names
+	return names, lost
 }
 
 // Now returns the time of the job at the last event fed.

@@ -22,6 +22,7 @@ import (
 	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/audit"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/replay"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
 )
@@ -112,13 +113,13 @@ digest of the parameters after every step. The data must be where it was. A run 
 workers on tables is made again, where its model is exact (bsp, ssp with --slack 0)
 or its clock was virtual, and the digest of the tables after every clock compared.`,
 		Args: exactArgs(1, "an event log"),
-		RunE: func(c *cobra.Command, args []string) error { return replay(c.Context(), args[0], dataDir) },
+		RunE: func(c *cobra.Command, args []string) error { return replayLog(c.Context(), args[0], dataDir) },
 	}
 	c.Flags().StringVar(&dataDir, "data-dir", volley.DefaultDataDir(), "where packs are kept")
 	return c
 }
 
-func replay(ctx context.Context, path, dataDir string) error {
+func replayLog(ctx context.Context, path, dataDir string) error {
 	l, err := audit.Read(path)
 	if err != nil {
 		return err
@@ -210,10 +211,10 @@ func anyOf(raw []byte) (v any) {
 // arguments.
 func replayJob[C, P any, T interface{ Stopped() string }](ctx context.Context, r *replayed, build func(*rdd.Graph, C) P,
 	train func(*rdd.Session, C, P) (T, error)) error {
-	var cluster *audit.Replay
+	var cluster *replay.Replay
 	var trained T
 	var err error
-	parts := audit.ArgsOf(r.log)
+	parts := replay.ArgsOf(r.log)
 	for k, args := range parts {
 		cfg, failed := argsOf[C](r.log.Path, args)
 		if failed != nil {
@@ -227,7 +228,7 @@ func replayJob[C, P any, T interface{ Stopped() string }](ctx context.Context, r
 		maker := &rdd.Maker{Graph: g, Cache: r.cache, Workers: runtime.GOMAXPROCS(0)}
 		defer maker.Close()
 		if k == 0 {
-			cluster, err = audit.NewReplay(r.log, g, r.store.Splits, r.store.Outputs, maker)
+			cluster, err = replay.New(r.log, g, r.store.Splits, r.store.Outputs, maker)
 		} else {
 			err = cluster.Begin(k, g, maker)
 		}
@@ -235,7 +236,7 @@ func replayJob[C, P any, T interface{ Stopped() string }](ctx context.Context, r
 			return err
 		}
 		trained, err = train(rdd.NewSession(g, cluster, rdd.Config{}), cfg, p)
-		if err != nil && !errors.Is(err, audit.ErrLogEnds) {
+		if err != nil && !errors.Is(err, replay.ErrLogEnds) {
 			return err
 		}
 	}
@@ -243,14 +244,14 @@ func replayJob[C, P any, T interface{ Stopped() string }](ctx context.Context, r
 }
 
 // compared reports whether a program that was replayed has ended as the log says, and prints it.
-func (r *replayed) compared(cluster *audit.Replay, trained interface{ Stopped() string }, err error) error {
+func (r *replayed) compared(cluster *replay.Replay, trained interface{ Stopped() string }, err error) error {
 	switch said := r.log.Footer.StoppedBy; {
 	case err == nil && trained.Stopped() != said:
 		err = fault.Newf(fault.Corrupt, "replay", r.log.Path, "it says that it was stopped by %q, the program by %q",
 			said, trained.Stopped())
-	case errors.Is(err, audit.ErrLogEnds) && said == "interrupted":
+	case errors.Is(err, replay.ErrLogEnds) && said == "interrupted":
 		err = nil // by its user, at a step that does not follow from anything else
-	case errors.Is(err, audit.ErrLogEnds):
+	case errors.Is(err, replay.ErrLogEnds):
 		err = fault.Newf(fault.Corrupt, "replay", r.log.Path,
 			"it ends where the program goes on, though it says that it was stopped by %q", said)
 	}

@@ -71,7 +71,7 @@ is ready, and ends on SIGTERM.`,
 			}
 			ready := map[string]string{"listening": d.Addr()}
 			if cfg.HTTP != "" {
-				ready["http"] = d.HTTPAddr()
+				ready["http"], ready["page"] = d.HTTPAddr(), d.PageLink()
 			}
 			if err := printJSON(ready); err != nil {
 				return err
@@ -85,8 +85,8 @@ is ready, and ends on SIGTERM.`,
 		"init, or else this user's socket, $VOLLEY_HOME/driver.sock)")
 	fs.StringVar(&cfg.Advertise, "advertise", "", "HOST:PORT by which the others reach it (default: that of "+
 		"volley init, or else --listen)")
-	fs.StringVar(&cfg.HTTP, "http", "", "address for REST and Prometheus metrics, loopback only without "+
-		"certificates; none without it")
+	fs.StringVar(&cfg.HTTP, "http", "", "address for the page, REST and Prometheus metrics, loopback only "+
+		"without certificates; none without it")
 	fs.StringVar(&cfg.Traces, "traces", "", "URL of a collector of OpenTelemetry, such as http://localhost:4318, "+
 		"which is told of jobs and their steps (OTLP over HTTP)")
 	fs.StringVar(&cfg.DataDir, "data-dir", "",

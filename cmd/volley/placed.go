@@ -27,8 +27,7 @@ type placedFlags struct {
 
 // place are the flags of the engine that say where a job runs, and not how its steps end.
 var place = []string{"executors", "slots", "pace", "pace-rate", "clock", "memory", "data-dir", "disk", "max-wait",
-	"task-timeout", "event-log",
-	"log-level"}
+	"task-timeout", "event-log", "ui", "log-level"}
 
 func (f *placedFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.splits, "splits", 8, "number of splits")

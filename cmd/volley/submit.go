@@ -130,6 +130,9 @@ func (s *submitFlags) validate(c *cobra.Command, a asked) error {
 				"checkpoints")
 		}
 	}
+	if c.Flags().Changed("ui") {
+		return usage(c, "ui", "a job of a cluster is on its driver's page: volley driver --http prints the link")
+	}
 	if s.weight == 0 {
 		return usage(c, "weight", "0 is no weight")
 	}

@@ -161,6 +161,8 @@ func (t *tuneFlags) prepare(c *cobra.Command) ([]*point, error) {
 	case c.Flags().Changed("event-log") || c.Flags().Changed("checkpoint-dir") ||
 		c.Flags().Changed("checkpoint-every") || t.trainFlags.resume:
 		return nil, usage(c, "event-log", "there are many runs: they keep neither event logs nor checkpoints")
+	case c.Flags().Changed("ui"):
+		return nil, usage(c, "ui", "there are many runs: a page is of one")
 	case len(t.trainFlags.test) > 0 || t.trainFlags.fold != "":
 		return nil, usage(c, "test", "every run is measured by the rows that it was trained without")
 	}

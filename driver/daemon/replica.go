@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc"
 
+	"github.com/volley-engine/volley/internal/console"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/memory"
 	"github.com/volley-engine/volley/internal/programs"
@@ -39,6 +40,8 @@ type Replica struct {
 	door      *wire.Door
 	web       *web.Server // nil where there is none
 	webAddr   string
+	sessions  *web.Sessions // of browsers
+	console   *console.Console
 	metrics   *metrics
 	traces    *traces.Tracer
 	journal   *Raft

@@ -38,12 +38,15 @@ func (r *Replica) serveHTTP() (err error) {
 	if r.cfg.HTTP == "" {
 		return nil
 	}
-	cfg := web.Config{Addr: r.cfg.HTTP, ID: r.admission.self.ID, Refusal: r.refusal, Logger: r.log}
+	r.openConsole()
+	cfg := web.Config{Addr: r.cfg.HTTP, ID: r.admission.self.ID, Refusal: r.refusal, Logger: r.log,
+		Login: web.EnterPath}
 	for _, at := range routes {
 		cfg.Routes = append(cfg.Routes, web.Route{Path: at.path, Serve: func(w http.ResponseWriter, req *http.Request) {
 			r.answer(at, w, req)
 		}})
 	}
+	cfg.Routes = append(cfg.Routes, r.console.Routes()...)
 	if r.web, err = web.Serve(cfg); err == nil {
 		r.webAddr = r.web.Addr()
 	}
@@ -55,12 +58,20 @@ func (r *Replica) HTTPAddr() string { return r.webAddr }
 
 // refusal returns why a request may not be answered.
 func (r *Replica) refusal(req *http.Request) (code int, why string) {
-	if r.mayRead(req) {
+	if r.console.Open(req) && !ofPrograms(req.URL.Path) || r.mayRead(req) {
 		return 0, ""
 	}
 	r.audit.refused(auditLine{From: req.RemoteAddr, Call: req.Method + " " + req.URL.Path,
 		Refused: "neither a read token nor a certificate that may read"})
 	return http.StatusUnauthorized, web.Unauthenticated
+}
+
+// ofPrograms reports whether a path is of what programs ask for: a browser's session is not for it.
+func ofPrograms(path string) bool {
+	return slices.ContainsFunc(routes, func(at route) bool {
+		fixed, _, _ := strings.Cut(at.path, "{")
+		return path == at.path || fixed != at.path && strings.HasPrefix(path, fixed)
+	})
 }
 
 // mayRead reports whether a request has a read token, or shows a certificate that lets its holder read.
@@ -115,10 +126,20 @@ func (r *Replica) getHealth(w http.ResponseWriter, req *http.Request) { web.Aliv
 // leastFree is how many bytes must be free where the driver keeps its data, for it to be ready.
 const leastFree = 64 << 20
 
-// getReady reports whether the driver takes jobs in: whether its journal answers, and its disk has room. How many
-// executors are fit it says, and that none is is no reason not to be ready: they reach it only where it is.
+// getReady reports whether the driver takes jobs in. How many executors are fit it says, and that none is is no reason
+// not to be ready: they reach it only where it is.
 func (r *Replica) getReady(w http.ResponseWriter, _ *http.Request) {
-	var why []string
+	says := map[string]any{}
+	if d := r.present.Load(); d == nil {
+		says["leader"] = r.journal.Leader().Address
+	} else {
+		says["executors"] = d.members.states()["alive"]
+	}
+	web.Ready(w, r.unready(), says)
+}
+
+// unready returns why the driver takes no jobs in: its journal does not answer, or its disk has no room.
+func (r *Replica) unready() (why []string) {
 	d := r.present.Load()
 	switch {
 	case d == nil && r.journal.Leader().Address == "":
@@ -139,13 +160,7 @@ func (r *Replica) getReady(w http.ResponseWriter, _ *http.Request) {
 	} else if free < leastFree {
 		why = append(why, fmt.Sprintf("%d MiB are free in the data directory, less than %d", free>>20, leastFree>>20))
 	}
-	says := map[string]any{}
-	if d == nil {
-		says["leader"] = r.journal.Leader().Address
-	} else {
-		says["executors"] = d.members.states()["alive"]
-	}
-	web.Ready(w, why, says)
+	return why
 }
 
 func (r *Replica) getMetrics(w http.ResponseWriter, req *http.Request) {

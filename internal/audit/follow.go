@@ -23,7 +23,7 @@ type Following struct {
 	sum    hash.Hash
 	number int
 	older  bool          // its version is an older one, whose decisions this program does not recompute
-	now    time.Duration // of an older one, when the line before had ended
+	now    time.Duration // when the line before had ended
 }
 
 // Told is a line whose decisions follow from its reports, and what these are beside it.
@@ -33,10 +33,11 @@ type Told struct {
 	Footer *driver.LogFooter // of the last one
 
 	Older        bool // the log is of an older version: its lines are as they are, and nothing is recomputed
-	Known        bool // when it has begun and ended, on the job's clock; not so where its reports were left out
+	Known        bool // when it has begun and ended, on the job's clock; where reports were left out, by its phases
 	Began, Ended time.Duration
 	Report       *driver.StepReport // recomputed of its reports; nil where they were left out
 	Executors    []string           // of its pack, by their numbers
+	Lost         []string           // of these, after it
 	Speeds       []Speed            // that executors were seen to have in it
 }
 
@@ -45,6 +46,9 @@ func Follow(what, path string) *Following {
 	l := &Log{Path: path, followed: true}
 	return &Following{what: what, l: l, v: newVerifier(l), sum: sha256.New()}
 }
+
+// MaxLine is how long a line may be.
+const MaxLine = maxLogLine
 
 // Take takes the log's next line, with its end.
 func (f *Following) Take(raw []byte) (t Told, err error) {
@@ -79,14 +83,18 @@ func (f *Following) Take(raw []byte) (t Told, err error) {
 		return t, fault.Newf(fault.Corrupt, f.what, f.l.Path, "%s", f.v.r.Violations[0]).WithHint("see volley verify")
 	}
 	t.Report, t.Speeds = f.v.r.told[f.number], f.v.r.Speeds
-	t.Began, t.Ended, t.Known = f.v.r.Took(f.number)
+	if t.Began, t.Ended, t.Known = f.v.r.Took(f.number); t.Known {
+		f.now = t.Ended
+	} else if t.Header == nil {
+		f.asItIs(&t) // its reports were left out
+	}
 	if t.Report != nil {
-		t.Executors = f.v.retelling.Executors(t.Report.Pack)
+		t.Executors, t.Lost = f.v.retelling.Executors(t.Report.Pack)
 	}
 	return t, nil
 }
 
-// asItIs takes what the line of an older log says of itself.
+// asItIs takes what a line says of itself, from which nothing was recomputed.
 func (f *Following) asItIs(t *Told) {
 	if t.Footer = f.l.Footer; t.Footer != nil {
 		return

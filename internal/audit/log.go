@@ -41,6 +41,9 @@ type Line struct {
 // maxLogLine bounds a line of the log.
 const maxLogLine = 256 << 20
 
+// mostItems is how many items a line may have: for each of a million splits, which is what a job may have, a dozen.
+const mostItems = 12_000_000
+
 // Read reads a log; a line that is not one of the documented events is an
 // error that names it.
 func Read(path string) (*Log, error) {
@@ -127,6 +130,9 @@ func (l *Log) take(number int, raw []byte, digest string) error {
 		into = l.Footer
 	default:
 		return l.bad(number, "unknown event %q", kind.Event)
+	}
+	if bytes.Count(raw, []byte(",")) > mostItems {
+		return l.bad(number, "it has more than %d items: no job has as many splits", mostItems)
 	}
 	if err := plainKeys(raw, kind.Event); err != nil {
 		return l.bad(number, "%v", err)

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/audit/logtest"
 )
 
 // TestEveryTamperingIsRefused runs the stories in testdata: logs of real runs, what was done
@@ -37,7 +39,7 @@ func TestEveryTamperingIsRefused(t *testing.T) {
 				lines = edited(t, d, lines, strings.TrimSpace(edit))
 			}
 			if !d.HasArg("unsealed") {
-				lines = seal(lines)
+				lines = logtest.Seal(lines)
 			}
 			return said(t, lines)
 		})
@@ -45,17 +47,17 @@ func TestEveryTamperingIsRefused(t *testing.T) {
 }
 
 func made(t *testing.T, d *datadriven.TestData) [][]byte {
-	log := runs[d.CmdArgs[0].Key](t).written()
+	log := logtest.Runs[d.CmdArgs[0].Key](t).Written()
 	for i := range log {
 		if d.HasArg("leftout") && bytes.Contains(log[i], []byte(`"reports"`)) {
-			log[i] = changed(t, d, log[i], "reports", nil)
-			log[i] = changed(t, d, log[i], "reports_left_out", true)
+			log[i] = logtest.Changed(t, log[i], "reports", nil)
+			log[i] = logtest.Changed(t, log[i], "reports_left_out", true)
 		}
 	}
 	if d.HasArg("real") {
-		log[0] = changed(t, d, log[0], "options.clock", "real")
+		log[0] = logtest.Changed(t, log[0], "options.clock", "real")
 	}
-	return seal(log)
+	return logtest.Seal(log)
 }
 
 // What is left out of what is said: it changes with every key of a line.
@@ -103,13 +105,13 @@ func edited(t *testing.T, d *datadriven.TestData, lines [][]byte, edit string) [
 	case words[1] == "text":
 		lines[at] = []byte(strings.Join(words[2:], " ") + "\n")
 	case words[2] == "none":
-		lines[at] = changed(t, d, lines[at], words[1], nil)
+		lines[at] = logtest.Changed(t, lines[at], words[1], nil)
 	default:
 		var v any
 		if err := json.Unmarshal([]byte(words[3]), &v); err != nil {
 			d.Fatalf(t, "%s: %v", words[3], err)
 		}
-		lines[at] = changed(t, d, lines[at], words[1], v)
+		lines[at] = logtest.Changed(t, lines[at], words[1], v)
 	}
 	return lines
 }
@@ -122,7 +124,7 @@ func joined(t *testing.T, d *datadriven.TestData, lines [][]byte, a, b int) [][]
 			d.Fatalf(t, "%v", err)
 		}
 	}
-	lines[b] = changed(t, d, lines[b], "reports", append(l.Reports, other.Reports...))
+	lines[b] = logtest.Changed(t, lines[b], "reports", append(l.Reports, other.Reports...))
 	return slices.Delete(lines, a, a+1)
 }
 
@@ -134,37 +136,11 @@ func number(t *testing.T, d *datadriven.TestData, word string) int {
 	return n
 }
 
-// changed is a line with another value at a path; nil takes it out.
-func changed(t *testing.T, d *datadriven.TestData, line []byte, path string, v any) []byte {
-	dec := json.NewDecoder(bytes.NewReader(line))
-	dec.UseNumber()
-	var all map[string]any
-	if err := dec.Decode(&all); err != nil {
-		d.Fatalf(t, "%v", err)
+// readLog reads a log of these lines.
+func readLog(t *testing.T, lines [][]byte) (*Log, error) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, bytes.Join(lines, nil), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	keys := strings.Split(path, ".")
-	var at any = all
-	for _, k := range keys[:len(keys)-1] {
-		if m, ok := at.(map[string]any); ok {
-			at = m[k]
-		} else {
-			at = at.([]any)[number(t, d, k)]
-		}
-	}
-	last := keys[len(keys)-1]
-	switch m := at.(type) {
-	case map[string]any:
-		if m[last] = v; v == nil {
-			maps.DeleteFunc(m, func(k string, _ any) bool { return k == last })
-		}
-	case []any:
-		m[number(t, d, last)] = v
-	default:
-		d.Fatalf(t, "there is no %s", path)
-	}
-	raw, err := json.Marshal(all)
-	if err != nil {
-		d.Fatalf(t, "%v", err)
-	}
-	return append(raw, '\n')
+	return Read(path)
 }

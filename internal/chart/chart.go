@@ -32,21 +32,34 @@ type Figure struct {
 
 // Write writes a figure as HTML, with its numbers behind a link; nothing where there is nothing to show.
 func (f Figure) Write(b *strings.Builder) {
-	if _, height := f.Of.size(); height == 0 {
+	numbers := CSV(f.Of)
+	if len(numbers) > mostNumbers {
+		f.Linked(b, "")
+		return
+	}
+	f.Linked(b, "data:text/csv;base64,"+base64.StdEncoding.EncodeToString(numbers))
+}
+
+// Linked does the same where its numbers are elsewhere; they have no link where that is empty.
+func (f Figure) Linked(b *strings.Builder, numbers string) {
+	if f.Empty() {
 		return
 	}
 	fmt.Fprintf(b, "<figure><figcaption>%s</figcaption>%s", html.EscapeString(f.Title), SVG(f.Of))
 	if f.Read != "" {
 		fmt.Fprintf(b, "<p class=\"read\">%s</p>", html.EscapeString(f.Read))
 	}
-	numbers := CSV(f.Of)
-	if len(numbers) > mostNumbers {
-		b.WriteString("</figure>\n")
-		return
+	if numbers != "" {
+		fmt.Fprintf(b, "<p class=\"data\"><a download=\"%s.csv\" href=\"%s\">table (CSV)</a></p>", fileName(f.Title),
+			html.EscapeString(numbers))
 	}
-	fmt.Fprintf(b, "<p class=\"data\"><a download=\"%s.csv\" "+
-		"href=\"data:text/csv;base64,%s\">table (CSV)</a></p></figure>\n",
-		fileName(f.Title), base64.StdEncoding.EncodeToString(numbers))
+	b.WriteString("</figure>\n")
+}
+
+// Empty reports whether there is nothing to show.
+func (f Figure) Empty() bool {
+	_, height := f.Of.size()
+	return height == 0
 }
 
 // mostNumbers is how long a figure's numbers may be, to be in the page.

@@ -154,6 +154,13 @@ func (c *Lines) axes(b *strings.Builder, x, y scale) {
 	fmt.Fprintf(b, "<text class=\"axis\" x=\"%d\" y=\"%d\" "+
 		"text-anchor=\"middle\">%s</text>", (margin+width)/2, height-6,
 		html.EscapeString(c.Across))
+	above(b, c.Up)
+}
+
+// above writes what an axis upwards is of, with its unit.
+func above(b *strings.Builder, what string) {
+	fmt.Fprintf(b, "<text class=\"axis\" x=\"%d\" y=\"20\" text-anchor=\"end\">↑ %s</text>", width-12,
+		html.EscapeString(what))
 }
 
 // ticks returns round values between the ends of a scale: four or so, of a logarithmic one whole powers of ten where

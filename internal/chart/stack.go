@@ -65,6 +65,7 @@ func (c *Stack) draw(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "<text class=\"axis\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s 1 to %d</text>", (margin+width)/2,
 		height-20, html.EscapeString(c.Across), len(c.Steps))
+	above(b, c.Up)
 	for i, part := range c.Parts {
 		x, y := margin+(width-margin)/2*(i%2), height-4+18*(i/2)
 		fmt.Fprintf(b, "<rect class=\"bar s%d fill\" x=\"%d\" y=\"%d\" width=\"12\" height=\"12\"/><text x=\"%d\" "+

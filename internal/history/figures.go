@@ -12,19 +12,40 @@ import (
 	"github.com/volley-engine/volley/internal/chart"
 )
 
+// FigureNames are the names of a run's figures, in the order in which they are shown.
+var FigureNames = []string{"objective", "shares", "step", "cursors", "speeds", "phases", "work", "processed", "bytes",
+	"tables"}
+
+// Figures returns a run's figures, by name; it may not have each.
+func (c *Run) Figures() map[string]chart.Figure {
+	all := map[string]chart.Figure{"objective": objective(c), "tables": c.tables()}
+	if len(c.Steps) > 0 {
+		all["shares"], all["step"], all["cursors"], all["speeds"] = c.shares(), c.lastStep(), c.cursors(), c.paces()
+		all["phases"], all["work"] = c.phases(), c.processTimes()
+		all["processed"], all["bytes"] = c.processed(), c.bytes()
+	}
+	return all
+}
+
 // Draw shows a run, or compares several in one figure and shows each.
 func Draw(b *strings.Builder, runs []Run) {
-	if len(runs) == 1 {
-		runs[0].say(b)
-		objective(&runs[0]).Write(b)
-		runs[0].draw(b)
-		return
+	if len(runs) > 1 {
+		convergence(runs).Write(b)
 	}
-	convergence(runs).Write(b)
 	for i := range runs {
-		fmt.Fprintf(b, "<h2>%s</h2>\n", html.EscapeString(runs[i].Name))
+		if len(runs) > 1 {
+			fmt.Fprintf(b, "<h2>%s</h2>\n", html.EscapeString(runs[i].Name))
+		}
 		runs[i].say(b)
-		runs[i].draw(b)
+		if len(runs[i].Steps) == 0 {
+			b.WriteString("<p>It has no training steps.</p>\n")
+		}
+		figures := runs[i].Figures()
+		for k, name := range FigureNames {
+			if f, ok := figures[name]; ok && (k > 0 || len(runs) == 1) {
+				f.Write(b)
+			}
+		}
 	}
 }
 
@@ -85,23 +106,22 @@ func convergence(runs []Run) chart.Figure {
 			"that ended before every row was processed."}
 }
 
-// figures returns what a run's steps are drawn as.
-func (c *Run) figures() []chart.Figure {
-	if len(c.Steps) == 0 {
-		return nil
+// tables shows how workers on parameter tables keep to each other.
+func (c *Run) tables() chart.Figure {
+	lines := &chart.Lines{Across: "iteration", Up: "clocks", Lines: []chart.Line{{Name: "the fastest worker ahead of " +
+		"the " +
+		"slowest"}, {Name: "age of the oldest value read"}, {Name: "slack"}}}
+	for _, t := range c.Tables {
+		for i, v := range []float64{t.Ahead, t.Stale, t.Slack} {
+			if l := &lines.Lines[i]; !math.IsNaN(v) {
+				l.X, l.Y = append(l.X, float64(t.Iteration)), append(l.Y, v)
+			}
+		}
 	}
-	return []chart.Figure{c.shares(), c.lastStep(), c.cursors(), c.paces(), c.phases(), c.processTimes(), c.processed(),
-		c.bytes()}
-}
-
-func (c *Run) draw(b *strings.Builder) {
-	if len(c.Steps) == 0 {
-		b.WriteString("<p>It has no training steps.</p>\n")
-		return
-	}
-	for _, figure := range c.figures() {
-		figure.Write(b)
-	}
+	return chart.Figure{Title: "How far workers on tables are from each other", Of: lines,
+		Read: "Good: lines below the slack: workers seldom wait. Bad: lines that lie at it: the fast wait for the " +
+			"slow. " +
+			"Then raise --slack, or let others help (--sync flexrr)."}
 }
 
 // shares shows the share of each split in each step.
@@ -183,10 +203,13 @@ func (c *Run) marks() (all []chart.Mark) {
 
 // name returns that of an executor.
 func (c *Run) name(e int) string {
-	if e < len(c.Executors) {
-		return c.Executors[e]
+	switch {
+	case e >= len(c.Executors):
+		return strconv.Itoa(e)
+	case slices.Contains(c.Lost, c.Executors[e]):
+		return "✕ " + c.Executors[e]
 	}
-	return strconv.Itoa(e)
+	return c.Executors[e]
 }
 
 // cursors shows which part of each split the last step has processed.

@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"encoding/json"
 	"math"
 	"slices"
 	"time"
@@ -26,6 +27,7 @@ func Read(path, name string) (Run, error) {
 
 // Following puts together how a run goes from the lines of its log, as they come.
 type Following struct {
+	path   string
 	run    Run
 	log    *audit.Following
 	part   []byte // of a line whose end has not come
@@ -38,7 +40,8 @@ type Following struct {
 
 // Follow begins to follow the log of a path.
 func Follow(path, name string) *Following {
-	return &Following{run: Run{Name: name}, log: audit.Follow("show", path), speeds: map[string][]float64{}}
+	return &Following{path: path, run: Run{Name: name}, log: audit.Follow("show", path),
+		speeds: map[string][]float64{}}
 }
 
 // Write takes what has come to the log. It fails once a line makes no sense, and takes none after it.
@@ -46,7 +49,13 @@ func (f *Following) Write(raw []byte) (n int, err error) {
 	n = len(raw)
 	for f.failed == nil {
 		line, rest, whole := bytes.Cut(raw, []byte("\n"))
-		if f.part = append(f.part, line...); !whole {
+		if f.part = append(f.part, line...); len(f.part) > audit.MaxLine {
+			f.failed = fault.Newf(fault.BadInput, "show", f.path, "a line of it is longer than %d MiB",
+				audit.MaxLine>>20)
+			f.part = nil
+			return n, f.failed
+		}
+		if !whole {
 			return n, nil
 		}
 		var told audit.Told
@@ -62,6 +71,7 @@ func (f *Following) Write(raw []byte) (n int, err error) {
 func (f *Following) Run() Run {
 	c := f.run
 	c.Points, c.Steps, c.Processed = slices.Clone(c.Points), slices.Clone(c.Steps), slices.Clone(c.Processed)
+	c.Tables = slices.Clone(c.Tables)
 	c.Speeds = nil
 	for _, name := range c.Executors {
 		median := Known(math.NaN())
@@ -74,6 +84,7 @@ func (f *Following) Run() Run {
 }
 
 func (f *Following) add(t audit.Told) {
+	f.run.LeftOut = f.run.LeftOut || t.Step != nil && t.Step.LeftOut || t.Evaluation != nil && t.Evaluation.LeftOut
 	switch {
 	case t.Header != nil:
 		f.begin(t.Header)
@@ -104,6 +115,10 @@ func (f *Following) begin(h *driver.LogHeader) {
 		c.Rows += n
 	}
 	c.Processed = make([]float64, len(h.N))
+	var args struct{ MaxIterations int }
+	if json.Unmarshal(h.Args, &args) == nil { // those of another program may be of any form
+		c.Most = args.MaxIterations
+	}
 	f.rows, f.all = h.N, [][]int64{h.N}
 }
 
@@ -112,6 +127,13 @@ func (f *Following) iteration(i *driver.LogIteration) {
 	f.run.thin()
 	at := time.Duration(i.TookNs)
 	f.point(Point{Iteration: i.Iteration, Began: at, Ended: at}, i.Values)
+	if stale, ok := i.Values["clocks_stale"]; ok {
+		slack, bounded := i.Values["slack"]
+		if !bounded {
+			slack = math.NaN()
+		}
+		f.run.Tables = append(f.run.Tables, Clock{i.Iteration, i.Values["clocks_ahead"], stale, slack})
+	}
 }
 
 // point adds an objective, where there is one.
@@ -229,7 +251,7 @@ const mostSpeeds = 512
 // saw takes the executors, and the speeds that they were seen to have.
 func (f *Following) saw(t audit.Told) {
 	if len(t.Executors) > 0 {
-		f.run.Executors = t.Executors
+		f.run.Executors, f.run.Lost = t.Executors, t.Lost
 	}
 	for _, s := range t.Speeds {
 		if s.RowsPerSecond > 0 && s.Executor < len(f.run.Executors) {

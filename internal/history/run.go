@@ -28,14 +28,18 @@ type Run struct {
 	Ratio     float64   `json:"ratio"`    // share of all rows at which a step may end
 	Exchange  string    `json:"exchange"` // how splits move
 	Executors []string  `json:"executors"`
-	Speeds    []Known   `json:"speeds"` // rows a second that each executor folds, the median of its last results
+	Lost      []string  `json:"lost,omitempty"` // of them, at the end
+	Speeds    []Known   `json:"speeds"`         // rows a second that each executor folds, the median of its last results
 	Splits    int       `json:"splits"`
 	Rows      int64     `json:"rows"`
 	Points    []Point   `json:"points"`
 	Steps     []Step    `json:"steps"`
-	Processed []float64 `json:"processed,omitempty"` // how often the rows of each split were folded in steps
-	StoppedBy string    `json:"stopped_by"`          // empty is that the log has no end
-	Last      *Step     `json:"-"`                   // step, by itself
+	Tables    []Clock   `json:"tables,omitempty"`
+	Processed []float64 `json:"processed,omitempty"`        // how often the rows of each split were folded in steps
+	StoppedBy string    `json:"stopped_by"`                 // empty is that the log has no end
+	Last      *Step     `json:"-"`                          // step, by itself
+	LeftOut   bool      `json:"reports_left_out,omitempty"` // its log does not have what executors reported
+	Most      int       `json:"most_iterations"`            // that it may make; 0 is not known
 }
 
 // Point is an objective that a step, an evaluation or an iteration of a loop without steps has found.
@@ -46,6 +50,14 @@ type Point struct {
 	Objective float64       `json:"objective"`
 	Step      bool          `json:"step"` // which has found it itself
 	Cut       bool          `json:"cut"`
+}
+
+// Clock is how workers on parameter tables were from each other at the end of one.
+type Clock struct {
+	Iteration int     `json:"iteration"`
+	Ahead     float64 `json:"ahead"` // the fastest, of the slowest, in clocks
+	Stale     float64 `json:"stale"` // the oldest value that was read
+	Slack     float64 `json:"-"`     // NaN where there is no bound
 }
 
 // Step is a step of a run, or several in a row, where it is too long to keep each.
@@ -92,6 +104,23 @@ func (c *Run) objective() (p Point, known bool) {
 	}
 	return c.Points[len(c.Points)-1], true
 }
+
+// Left returns for how long the run goes on at most, as far as it goes as before; false where that is not known.
+func (c *Run) Left() (time.Duration, bool) {
+	p, known := c.objective()
+	if !known || c.Most == 0 || p.Iteration < 2 || p.Iteration >= c.Most || c.StoppedBy != "" {
+		return 0, false
+	}
+	from := c.Points[max(0, len(c.Points)-recent)]
+	if from.Iteration == p.Iteration {
+		return 0, false
+	}
+	each := (p.Ended - from.Ended) / time.Duration(p.Iteration-from.Iteration)
+	return each * time.Duration(c.Most-p.Iteration), true
+}
+
+// recent is by how many of the last objectives it is estimated how long a run takes.
+const recent = 20
 
 // took returns when the last of all that is known had ended.
 func (c *Run) took() (last time.Duration) {

@@ -19,6 +19,17 @@ func (c *Run) thin() {
 	if len(c.Points) >= mostPoints {
 		c.Points = extremes(c.Points)
 	}
+	if len(c.Tables) >= mostPoints { // of two the one that was further
+		kept := c.Tables[:0]
+		for k := 0; k+1 < len(c.Tables); k += 2 {
+			further := c.Tables[k]
+			if c.Tables[k+1].Stale >= further.Stale {
+				further = c.Tables[k+1]
+			}
+			kept = append(kept, further)
+		}
+		c.Tables = kept
+	}
 	if n := len(c.Steps); n >= mostSteps || n >= 2*minSteps && n*c.Splits >= mostShares {
 		kept := c.Steps[:0]
 		for k := 0; k < n; k += 2 {

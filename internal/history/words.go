@@ -18,8 +18,17 @@ func (c *Run) Words() []string {
 		out = append(out, fmt.Sprintf("Its log is of version %d, where this is %d: what it says is shown as it is, "+
 			"and not verified.", c.Version, driver.LogVersion))
 	}
+	if c.LeftOut {
+		out = append(out, "Its executors reported more than a hundredth of what its steps sent, which its log has "+
+			"left out: "+
+			"how fast each was is not known from there on.")
+	}
 	if slow := c.slowest(); slow != "" {
 		out = append(out, slow)
+	}
+	if n := len(c.Lost); n > 0 {
+		out = append(out, fmt.Sprintf("%s lost; others have its splits: %s.", map[bool]string{true: "An executor is",
+			false: fmt.Sprintf("%d executors are", n)}[n == 1], some(c.Lost)))
 	}
 	if gain := c.gain(); gain != "" {
 		out = append(out, gain)
@@ -53,6 +62,14 @@ func (c *Run) options() string {
 	}
 	return fmt.Sprintf(" (a step may end once the first executor is done and %.0f %% of all rows are processed; "+
 		"--exchange %s)", 100*c.Ratio, c.Exchange)
+}
+
+// some returns names, the first where they are many.
+func some(names []string) string {
+	if len(names) > 5 {
+		return strings.Join(names[:5], ", ") + fmt.Sprintf(" and %d more", len(names)-5)
+	}
+	return strings.Join(names, ", ")
 }
 
 func count(n int64, what string) string {

@@ -26,6 +26,7 @@ type Config struct {
 	Pace           *pace.Law // emulated speeds; nil is none
 	Virtual        bool      // virtual time; needs a Pace
 	EventLog       string
+	UI             string // HOST:PORT on loopback where a page shows the run; empty shows none
 	Checkpoints    string // directory; empty keeps none
 	CheckpointEach int    // iterations between checkpoints; default 10
 	Resume         bool

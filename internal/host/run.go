@@ -34,6 +34,14 @@ func Run(ctx context.Context, cfg Config, p wire.Process, program Program, loop 
 	if p.Role == wire.RunnerRole {
 		os.Exit(runnerMain(ctx, cfg, p, program))
 	}
+	if cfg.UI != "" && p.Role == "" {
+		var shown *page
+		var err error
+		if shown, cfg, err = openPage(cfg, program); err != nil {
+			return nil, err
+		}
+		defer shown.close()
+	}
 	j, err := openJob(ctx, cfg, p, program)
 	if err != nil {
 		return nil, err

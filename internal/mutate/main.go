@@ -44,6 +44,7 @@ var targets = []target{
 		oracles: []string{"internal/sim/life"}},
 	{dir: "executor", files: []string{"agent*.go"}, oracles: []string{"internal/sim"}},
 	{dir: "internal/audit"},
+	{dir: "internal/replay"},
 }
 
 func main() {

@@ -11,16 +11,19 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc/status"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// Route is an address, which is served by GET.
+// Route is an address, which is served by GET, and where something is done there by POST.
 type Route struct {
 	Path  string
 	Serve http.HandlerFunc
+	Do    http.HandlerFunc // nil where it only shows
+	Page  bool             // it is for browsers: programs that have gone wrong are not told of it
 }
 
 // Config is what a server shows, and to whom.
@@ -30,6 +33,7 @@ type Config struct {
 	Routes []Route
 	// Refusal returns why a request may not be answered, empty where it may, with the status that says so.
 	Refusal func(*http.Request) (code int, why string)
+	Login   string // path to which browsers are led that may not read yet; empty leads them nowhere
 	Logger  hclog.Logger
 }
 
@@ -95,14 +99,22 @@ func (cfg *Config) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, at := range cfg.Routes {
 		mux.HandleFunc("GET "+at.Path, at.Serve)
+		if at.Do != nil {
+			mux.HandleFunc("POST "+at.Path, at.Do)
+		}
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) { cfg.refuseRoute(mux, w, req) })
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if req.TLS == nil && !local(req.Host) || req.Header.Get("Origin") != "" {
+		if req.TLS == nil && !local(req.Host) || !ownOrigin(req) {
 			Refuse(w, http.StatusForbidden, "this interface is not for pages of other sites")
 			return
 		}
 		if code, why := cfg.Refusal(req); why != "" {
+			if cfg.Login != "" && code == http.StatusUnauthorized && req.Method == http.MethodGet &&
+				strings.Contains(req.Header.Get("Accept"), "text/html") {
+				http.Redirect(w, req, cfg.Login, http.StatusSeeOther)
+				return
+			}
 			Refuse(w, code, why)
 			return
 		}
@@ -111,6 +123,21 @@ func (cfg *Config) handler() http.Handler {
 		}
 		mux.ServeHTTP(w, req)
 	})
+}
+
+// ownOrigin reports whether a request comes from no page of another site: browsers name the page's site in what may
+// change something, and in what another site asks.
+func ownOrigin(req *http.Request) bool {
+	origin := req.Header.Get("Origin")
+	if origin == "" {
+		site := req.Header.Get("Sec-Fetch-Site")
+		return req.Method == http.MethodGet || req.Method == http.MethodHead || site == "" || site == "same-origin"
+	}
+	scheme := "http://"
+	if req.TLS != nil {
+		scheme = "https://"
+	}
+	return origin == scheme+req.Host
 }
 
 // local reports whether a Host header names this machine, which defeats DNS rebinding by pages of other sites.
@@ -134,9 +161,19 @@ func (cfg *Config) refuseRoute(mux *http.ServeMux, w http.ResponseWriter, r *htt
 	}
 	var there []string
 	for _, r := range cfg.Routes {
-		there = append(there, r.Path)
+		if !r.Page {
+			there = append(there, r.Path)
+		}
 	}
 	Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no %s: there are %s", r.URL.Path, strings.Join(there, ", ")))
+}
+
+// Reason returns why something is refused, without the code by which it came over the wire.
+func Reason(err error) string {
+	if s, ok := status.FromError(err); ok {
+		return s.Message()
+	}
+	return err.Error()
 }
 
 // Refuse answers a request with the reason why it is refused.
@@ -164,6 +201,14 @@ func Ready(w http.ResponseWriter, why []string, says map[string]any) {
 
 // Alive answers that a daemon lives.
 func Alive(w http.ResponseWriter, _ *http.Request) { Answer(w, map[string]string{"status": "ok"}) }
+
+// A page that is left open is written to for as long as its reader takes what is written within this.
+const partWait = 10 * time.Second
+
+// Extend lets an answer that goes on be written to for a while longer.
+func Extend(w http.ResponseWriter) { // where there is no deadline to be set there is none
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(partWait))
+}
 
 // BearerOf returns the token that a request has; empty where it has none.
 func BearerOf(req *http.Request) string {

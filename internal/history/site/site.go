@@ -2,8 +2,6 @@ package site
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/subtle"
 	"fmt"
 	"html"
 	"net/http"
@@ -20,18 +18,18 @@ import (
 	"github.com/volley-engine/volley/internal/chart"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/history"
+	"github.com/volley-engine/volley/internal/pages"
 	"github.com/volley-engine/volley/internal/web"
 )
 
 // Site shows the runs of a folder.
 type Site struct {
-	dir    string
-	enter  string // what the link has that is opened first; empty once it was
-	cookie string // what a browser has that has opened it
+	dir      string
+	sessions *web.Sessions
 
 	mu     sync.Mutex
 	logs   found
-	pages  map[string]page // of runs, by their logs
+	made   map[string]page // of runs, by their logs
 	reads  chan struct{}   // a place for each log that is being read
 	server *web.Server
 }
@@ -52,14 +50,14 @@ const (
 
 // Serve begins to show a folder at an address of this machine, HOST:PORT.
 func Serve(dir, addr string, log hclog.Logger) (*Site, error) {
-	s := &Site{dir: dir, enter: rand.Text(), cookie: rand.Text(), logs: found{}, pages: map[string]page{},
+	s := &Site{dir: dir, sessions: web.NewSessions("volley_history", nil), logs: found{}, made: map[string]page{},
 		reads: make(chan struct{}, atOnce)}
 	if _, err := s.logs.scan(dir); err != nil {
 		return nil, fault.New(fault.BadInput, "show", dir, err)
 	}
-	server, err := web.Serve(web.Config{Addr: addr, Logger: log, Refusal: s.refusal, Routes: []web.Route{
-		{Path: "/{$}", Serve: s.list}, {Path: "/enter", Serve: s.open}, {Path: "/runs", Serve: s.runs},
-		{Path: "/style.css", Serve: style}}})
+	server, err := web.Serve(web.Config{Addr: addr, Logger: log, Refusal: s.refusal, Routes: append(pages.Routes(),
+		web.Route{Path: "/{$}", Serve: s.list}, web.Route{Path: web.EnterPath, Serve: s.open},
+		web.Route{Path: "/runs", Serve: s.runs})})
 	if err != nil {
 		return nil, err
 	}
@@ -67,62 +65,28 @@ func Serve(dir, addr string, log hclog.Logger) (*Site, error) {
 	return s, nil
 }
 
-// Link returns where a browser begins: it is let in once.
-func (s *Site) Link() string { return "http://" + s.server.Addr() + "/enter?token=" + s.enter }
+// Link returns where a browser begins: each lets one in.
+func (s *Site) Link() string { return "http://" + s.server.Addr() + s.sessions.Link(web.Grant{}) }
 
 // Close ends it.
 func (s *Site) Close() error { return s.server.Close() }
 
-const cookieName = "volley_history"
-
 // refusal returns why a request is not answered: it is of a browser that has not opened the link.
 func (s *Site) refusal(r *http.Request) (code int, why string) {
-	if r.URL.Path == "/enter" {
-		return 0, ""
-	}
-	if c, err := r.Cookie(cookieName); err == nil && same(c.Value, s.cookie) {
+	if _, ok := s.sessions.Of(r); ok || r.URL.Path == web.EnterPath || pages.Free(r.URL.Path) {
 		return 0, ""
 	}
 	return http.StatusUnauthorized, "open the link that volley history has printed; it works once"
 }
 
-func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
-
 // open lets a browser in that has the link.
 func (s *Site) open(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	known := s.enter != "" && same(r.URL.Query().Get("token"), s.enter)
-	if known {
-		s.enter = ""
-	}
-	s.mu.Unlock()
-	if !known {
+	if !s.sessions.Enter(w, r, r.URL.Query().Get("token")) {
 		web.Refuse(w, http.StatusUnauthorized, "this link has been used, or is none: start volley history again for "+
 			"another")
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: s.cookie, Path: "/", HttpOnly: true,
-		SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, "/", http.StatusSeeOther)
-}
-
-// answer writes a page, of which a browser runs nothing and fetches nothing from elsewhere.
-func answer(w http.ResponseWriter, title, body string) {
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "+
-		"frame-ancestors 'none'")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	_, _ = fmt.Fprintf(w, "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "+
-		"content=\"width=device-width\"><title>%s</title><link rel=\"stylesheet\" "+
-		"href=\"/style.css\">\n<main><h1>%s</h1>\n"+
-		"%s</main></html>\n", html.EscapeString(title), html.EscapeString(title), body) // who has asked may be gone
-}
-
-func style(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	_, _ = w.Write([]byte(chart.Style))
 }
 
 // list shows the logs of the folder, the newest first.
@@ -138,7 +102,7 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request) {
 	if err != nil || from < 0 || from >= len(all) {
 		from = 0
 	}
-	answer(w, "Runs", listed(all, from))
+	pages.Write(w, r, pages.Page{Title: "Runs", Parts: []pages.Part{{ID: "runs", HTML: listed(all, from)}}})
 }
 
 // listed returns a part of the list, from which runs are chosen.
@@ -208,7 +172,8 @@ func (s *Site) runs(w http.ResponseWriter, r *http.Request) {
 		web.Refuse(w, http.StatusUnprocessableEntity, err.Error())
 		return
 	}
-	answer(w, strings.Join(names, ", "), "<p><a href=\"/\">all runs</a></p>"+text)
+	pages.Write(w, r, pages.Page{Title: strings.Join(names, ", "), Back: []pages.Link{{Path: "/", Name: "all runs"}},
+		Parts: []pages.Part{{ID: "run", HTML: text}}})
 }
 
 // drawn returns the figures of runs, made once for logs that do not change.
@@ -218,7 +183,7 @@ func (s *Site) drawn(ctx context.Context, of []entry) (string, error) {
 		key += e.Path + "\x00"
 	}
 	s.mu.Lock()
-	p, known := s.pages[key]
+	p, known := s.made[key]
 	s.mu.Unlock()
 	if known && slices.Equal(p.of, of) {
 		return p.text, nil
@@ -241,9 +206,9 @@ func (s *Site) drawn(ctx context.Context, of []entry) (string, error) {
 	history.Draw(&b, runs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.pages) >= mostPages {
-		clear(s.pages)
+	if len(s.made) >= mostPages {
+		clear(s.made)
 	}
-	s.pages[key] = page{of, b.String()}
+	s.made[key] = page{of, b.String()}
 	return b.String(), nil
 }

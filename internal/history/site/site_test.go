@@ -151,7 +151,7 @@ func TestOnlyTheLinkLetsIn(t *testing.T) {
 	s, browser := begin(t, t.TempDir())
 	at := "http://" + s.server.Addr()
 	link := s.Link()
-	for _, path := range []string{"/", "/runs?log=x", "/style.css", "/enter", "/enter?token=", "/enter?token=x"} {
+	for _, path := range []string{"/", "/runs?log=x", "/enter", "/enter?token=", "/enter?token=x"} {
 		if code, _, _ := get(t, browser, at+path); code != http.StatusUnauthorized {
 			t.Errorf("%s without the link: status %d", path, code)
 		}

@@ -1,4 +1,4 @@
-package audit
+package replay
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/audit"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
@@ -25,7 +26,7 @@ var ErrLogEnds = errors.New("the log has no further step")
 // Replay is a cluster that folds serially exactly what was folded by the log,
 // and compares every digest. A program that runs on it repeats its run.
 type Replay struct {
-	log     *Log
+	log     *audit.Log
 	program runner.Program
 	splits  *pack.Held
 	outputs *shuffle.Outputs
@@ -43,7 +44,7 @@ type Replay struct {
 	turn      *driver.LogEvaluation // the last since something was committed
 	wrong     error
 	auto      *abss.Auto
-	spans     map[int]span  // of the lines' steps; nil where the clock began anew in between
+	took      *audit.Report // when the lines' steps were; nil where the clock began anew in between
 	now       time.Duration // when the last step ended
 	parts     []part
 	part      int
@@ -54,15 +55,15 @@ type Replay struct {
 	Passes    int            // evaluation passes whose parameter was equal
 }
 
-// NewReplay prepares to replay a log with a program that was built from its
+// New prepares to replay a log with a program that was built from its
 // arguments.
-func NewReplay(l *Log, program runner.Program, splits *pack.Held, outputs *shuffle.Outputs, maker *rdd.Maker) (*Replay,
+func New(l *audit.Log, program runner.Program, splits *pack.Held, outputs *shuffle.Outputs, maker *rdd.Maker) (*Replay,
 	error) {
-	report := Verify(l)
+	report := audit.Verify(l)
 	if len(report.Violations) > 0 {
 		return nil, fault.Newf(fault.Corrupt, "replay", l.Path, "%v", report.Violations[0])
 	}
-	var lines []Line // a run that continued from one of its own steps is replayed as if it had not been interrupted
+	var lines []audit.Line // a run that continued from one of its own steps is replayed as if it had not stopped
 	r := &Replay{log: l, parts: partsOf(l), splits: splits, outputs: outputs,
 		hashes: [][]plan.Digest{l.Header.Splits}, states: map[[3]int][]float64{}}
 	for _, line := range l.Lines {
@@ -75,10 +76,9 @@ func NewReplay(l *Log, program runner.Program, splits *pack.Held, outputs *shuff
 				"it begins at step %d, from a checkpoint: replay the log of the first run", line.Resume.Step)
 		}
 	}
-	if !slices.ContainsFunc(l.Lines, func(l Line) bool { return l.Resume != nil }) {
-		r.spans = report.spans
-		if len(lines) > 0 {
-			r.now = r.spans[lines[0].Number].from
+	if !slices.ContainsFunc(l.Lines, func(l audit.Line) bool { return l.Resume != nil }) {
+		if r.took = report; len(lines) > 0 {
+			r.now, _, _ = report.Took(lines[0].Number)
 		}
 	}
 	l.Lines = lines
@@ -135,7 +135,7 @@ func (r *Replay) differs(what, format string, args ...any) error {
 }
 
 // take returns the next line of the log, which must be of the given kind.
-func (r *Replay) take(train bool) (*Line, error) {
+func (r *Replay) take(train bool) (*audit.Line, error) {
 	if r.atEnd() {
 		return nil, ErrLogEnds
 	}
@@ -144,7 +144,10 @@ func (r *Replay) take(train bool) (*Line, error) {
 		return nil, r.differs("steps", "line %d is not the kind of step that the program runs", l.Number)
 	}
 	r.next++
-	r.now = max(r.now, r.spans[l.Number].to)
+	if r.took != nil {
+		_, ended, _ := r.took.Took(l.Number)
+		r.now = max(r.now, ended)
+	}
 	return l, nil
 }
 

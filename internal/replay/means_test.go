@@ -1,4 +1,4 @@
-package audit
+package replay
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/audit"
+	"github.com/volley-engine/volley/internal/audit/logtest"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
@@ -76,16 +78,16 @@ func TestAReplayFoldsAsTheRunDid(t *testing.T) {
 	} {
 		run := runProgram(t, job, buildMeans, runMeans)
 		c, err := run.replay(t, 60, unchanged, func(r *Replay) {
-			if first := r.spans[r.log.Lines[0].Number]; r.Now() != first.from || first.from == 0 {
-				t.Errorf("%s: it begins at %v, the first step did at %v", name, r.Now(), first.from)
+			if first, _, _ := r.took.Took(r.log.Lines[0].Number); r.Now() != first || first == 0 {
+				t.Errorf("%s: it begins at %v, the first step did at %v", name, r.Now(), first)
 			}
 		})
 		if err != nil || c.Steps != 3 || c.Left() != 0 {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if last := c.spans[c.log.Lines[2].Number]; c.Now() != last.to || last.to <= last.from {
-			t.Errorf("%s: it ends at %v, the last step was from %v to %v", name, c.Now(), last.from, last.to)
+		if from, to, _ := c.took.Took(c.log.Lines[2].Number); c.Now() != to || to <= from {
+			t.Errorf("%s: it ends at %v, the last step was from %v to %v", name, c.Now(), from, to)
 		}
 		c, err = run.replay(t, 60, unchanged, func(r *Replay) { r.step(2).Ratio = 0.5 })
 		if err == nil || !strings.Contains(err.Error(), "which only auto has") {
@@ -106,31 +108,32 @@ func (nobody) Task(_ context.Context, node, part int, args []byte, _ runner.Task
 // TestOneFalseLineIsEnough for a log not to be replayed; one that goes on from a checkpoint of its own is
 // replayed as if nothing had been between.
 func TestOneFalseLineIsEnough(t *testing.T) {
-	logOf := func(name string, edit func([][]byte) [][]byte) *Log {
-		l, err := readLog(t, seal(edit(runs[name](t).written())))
+	logOf := func(name string, edit func([][]byte) [][]byte) *audit.Log {
+		l, err := readLog(t, logtest.Seal(edit(logtest.Runs[name](t).Written())))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return l
 	}
-	if _, err := NewReplay(logOf("absp", func(l [][]byte) [][]byte {
-		l[1] = changed(t, nil, l[1], "bytes", 3)
+	if _, err := New(logOf("absp", func(l [][]byte) [][]byte {
+		l[1] = logtest.Changed(t, l[1], "bytes", 3)
 		return l
 	}), nobody{}, nil, nil, nil); fault.KindOf(err) != fault.Corrupt ||
 		!strings.Contains(err.Error(), "bytes: the log") {
 		t.Errorf("a false figure: %v", err)
 	}
-	r, err := NewReplay(logOf("resumed-twice", unchanged), nobody{}, nil, nil, nil)
-	if err != nil || len(r.log.Lines) != 5 || r.spans != nil || r.Now() != 0 {
+	r, err := New(logOf("resumed-twice", unchanged), nobody{}, nil, nil, nil)
+	if err != nil || len(r.log.Lines) != 5 || r.took != nil || r.Now() != 0 {
 		t.Errorf("a log of three lives: %v", err)
 	}
-	if r, err = NewReplay(logOf("bsp", func(l [][]byte) [][]byte {
-		l[3] = changed(t, nil, l[3], "steps", 0)
+	if r, err = New(logOf("bsp", func(l [][]byte) [][]byte {
+		l[3] = logtest.Changed(t, l[3], "steps", 0)
 		return [][]byte{l[0], l[3]}
 	}), nobody{}, nil, nil, nil); err != nil || r.Left() != 0 || r.Now() != 0 {
 		t.Errorf("a log of no step: %v", err)
 	}
-	if r, err = NewReplay(logOf("absp", unchanged), nobody{}, nil, nil, nil); err != nil || len(r.spans) != 4 {
+	if r, err = New(logOf("absp", unchanged), nobody{}, nil, nil, nil); err != nil || r.took == nil ||
+		r.took.Decided != 4 {
 		t.Errorf("a log of one: %v", err)
 	}
 }

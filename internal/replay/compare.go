@@ -1,4 +1,4 @@
-package audit
+package replay
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/audit"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/storage/pack"
@@ -38,7 +39,7 @@ func (r *Replay) sameSizes(number int, m *pack.Meta) error {
 }
 
 // sameStep compares the pack and the ratio of a training step.
-func (r *Replay) sameStep(l *Line, req plan.StepRequest) error {
+func (r *Replay) sameStep(l *audit.Line, req plan.StepRequest) error {
 	if l.Step.Pack != req.Pack {
 		return r.differs("steps", "line %d is of pack %d, the program runs it on %d", l.Number, l.Step.Pack, req.Pack)
 	}
@@ -81,7 +82,7 @@ func rowsOf(m *pack.Meta) (rows []int64) {
 }
 
 // samePass compares the node and the pack of an evaluation pass.
-func (r *Replay) samePass(l *Line, req plan.StepRequest) error {
+func (r *Replay) samePass(l *audit.Line, req plan.StepRequest) error {
 	if e := l.Evaluation; e.Node != req.Node || e.Pack != req.Pack {
 		return r.differs("evaluation", "line %d is of node %d and pack %d, the program runs %d on %d", l.Number, e.Node,
 			e.Pack, req.Node, req.Pack)

@@ -1,4 +1,4 @@
-package audit
+package logtest
 
 import (
 	"bytes"
@@ -6,7 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,9 +20,9 @@ import (
 	"github.com/volley-engine/volley/prioritizer"
 )
 
-// run is a job of two executors in virtual time that writes its event log. Its executors fold
+// Run is a job of two executors in virtual time that writes its event log. Its executors fold
 // what they are told to.
-type run struct {
+type Run struct {
 	t       *testing.T
 	cfg     driver.JobConfig
 	options driver.LogOptions
@@ -33,16 +36,16 @@ type run struct {
 	steps   int
 }
 
-func newRun(t *testing.T, cfg driver.JobConfig) *run {
+func newRun(t *testing.T, cfg driver.JobConfig) *Run {
 	cfg.ID, cfg.Executors, cfg.Record, cfg.Fingerprint = "job", 2, true, plan.Digest{7}
-	r := &run{t: t, cfg: cfg, options: driver.OptionsOf(cfg)}
+	r := &Run{t: t, cfg: cfg, options: driver.OptionsOf(cfg)}
 	r.options.Slots, r.options.Clock = 1, "virtual"
 	r.begin()
 	return r
 }
 
 // begin begins a life of the job: both executors join.
-func (r *run) begin() {
+func (r *Run) begin() {
 	r.job, r.packs = driver.NewJob(r.cfg, r.now), nil
 	for _, id := range []plan.ExecutorID{"a", "b"} {
 		r.tell(driver.Event{Joined: &driver.Joined{Executor: id, Slots: 1}})
@@ -51,11 +54,11 @@ func (r *run) begin() {
 	}
 }
 
-func (r *run) hear(from plan.ExecutorID, m *wire.ToDriver) {
+func (r *Run) hear(from plan.ExecutorID, m *wire.ToDriver) {
 	r.tell(driver.Event{Message: &driver.Message{From: from, Body: m}})
 }
 
-func (r *run) tell(ev driver.Event) {
+func (r *Run) tell(ev driver.Event) {
 	var held []func()
 	for _, c := range r.job.Step(ev, r.now) {
 		switch {
@@ -79,7 +82,7 @@ func (r *run) tell(ev driver.Event) {
 }
 
 // open opens a pack. The first is the header's, others have lines.
-func (r *run) open(rows []int64, weights []float64, entries []int64) {
+func (r *Run) open(rows []int64, weights []float64, entries []int64) {
 	p := driver.PackInfo{Rows: rows, Weights: weights, Entries: entries, Bytes: make([]int64, len(rows)),
 		SHA256: make([]plan.Digest, len(rows))}
 	for i := range rows {
@@ -93,7 +96,7 @@ func (r *run) open(rows []int64, weights []float64, entries []int64) {
 }
 
 // fold runs a step in which each split has a given number of rows folded; −1 is nothing that arrives.
-func (r *run) fold(req plan.StepRequest, counts ...int64) {
+func (r *Run) fold(req plan.StepRequest, counts ...int64) {
 	r.mine, r.done = map[plan.ExecutorID]*wire.StartStep{}, nil
 	r.tell(driver.Event{Step: &req})
 	r.now += 100 * time.Millisecond
@@ -141,7 +144,7 @@ func (r *run) fold(req plan.StepRequest, counts ...int64) {
 }
 
 // line writes a step's line.
-func (r *run) line(req plan.StepRequest) {
+func (r *Run) line(req plan.StepRequest) {
 	reports := driver.LogReports{Reports: r.done.Reports}
 	if !req.Train {
 		e := driver.EvaluationLine(r.done, plan.Digest{9})
@@ -158,7 +161,7 @@ func (r *run) line(req plan.StepRequest) {
 }
 
 // resume begins the job's next life from where its packs are.
-func (r *run) resume() {
+func (r *Run) resume() {
 	var from []*driver.Restored
 	for i := range r.packs {
 		from = append(from, r.job.Ledger(i))
@@ -173,7 +176,7 @@ func (r *run) resume() {
 }
 
 // reopen opens a pack that the job has had in a life before.
-func (r *run) reopen(p driver.PackInfo, from *driver.Restored) {
+func (r *Run) reopen(p driver.PackInfo, from *driver.Restored) {
 	r.packs = append(r.packs, p)
 	r.tell(driver.Event{Pack: &p})
 	l := driver.LogResume{Event: "resume", Pack: from.Pack, Step: from.Steps, Options: r.options}
@@ -184,8 +187,8 @@ func (r *run) reopen(p driver.PackInfo, from *driver.Restored) {
 	r.tell(driver.Event{Restore: from})
 }
 
-// written are the lines of the log, header and footer included.
-func (r *run) written() (out [][]byte) {
+// Written returns the lines of the log, header and footer included.
+func (r *Run) Written() (out [][]byte) {
 	p := r.packs[0]
 	h := driver.LogHeader{Event: "header", Version: driver.LogVersion, Job: "job", Plan: r.cfg.Fingerprint,
 		Args: json.RawMessage("{}"), Options: r.options, N: p.Rows, Weights: p.Weights, Entries: p.Entries,
@@ -206,11 +209,11 @@ func (r *run) written() (out [][]byte) {
 		}
 		out = append(out, append(raw, '\n'))
 	}
-	return seal(out)
+	return Seal(out)
 }
 
-// seal has the footer of a log count its lines, and hash them.
-func seal(lines [][]byte) [][]byte {
+// Seal has the footer of a log count its lines, and hash them.
+func Seal(lines [][]byte) [][]byte {
 	last := len(lines) - 1
 	var f map[string]any
 	if json.Unmarshal(lines[last], &f) != nil || f["event"] != "footer" {
@@ -223,9 +226,9 @@ func seal(lines [][]byte) [][]byte {
 	return lines
 }
 
-// runs are the runs of the stories, by name.
-var runs = map[string]func(*testing.T) *run{
-	"absp": func(t *testing.T) *run {
+// Runs are the runs of the stories, by name.
+var Runs = map[string]func(*testing.T) *Run{
+	"absp": func(t *testing.T) *Run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, Ratio: 0.5, MinRows: 10}})
 		r.open([]int64{100, 200, 100, 100, 100, 100}, nil, nil)
 		train := plan.StepRequest{Train: true, Param: []byte("w"), Node: 2}
@@ -235,27 +238,27 @@ var runs = map[string]func(*testing.T) *run{
 		r.fold(train, 100, 200, 100, 100, 100, 100)
 		return r
 	},
-	"bsp": func(t *testing.T) *run {
+	"bsp": func(t *testing.T) *Run {
 		r := newRun(t, driver.JobConfig{FixedCursors: true})
 		r.open([]int64{100, 50}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 100, 50)
 		r.fold(plan.StepRequest{Train: true}, 100, 50)
 		return r
 	},
-	"whole": func(t *testing.T) *run { // absp of ratio 1 leaves nothing out, but what is missing
+	"whole": func(t *testing.T) *Run { // absp of ratio 1 leaves nothing out, but what is missing
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, Ratio: 1}})
 		r.open([]int64{100, 100}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 100, 100)
 		return r
 	},
-	"batch": func(t *testing.T) *run {
+	"batch": func(t *testing.T) *Run {
 		r := newRun(t, driver.JobConfig{BatchFraction: 0.25})
 		r.open([]int64{100, 3}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 25, 1)
 		r.fold(plan.StepRequest{Train: true, Batch: 0.5}, 50, 2)
 		return r
 	},
-	"auto": func(t *testing.T) *run { // the first step shows that b has half of a's speed
+	"auto": func(t *testing.T) *Run { // the first step shows that b has half of a's speed
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.Automatic, Ratio: 0.6, MinRatio: 0.4}})
 		r.open([]int64{1000, 500}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 1000, 500)
@@ -263,19 +266,19 @@ var runs = map[string]func(*testing.T) *run{
 		r.fold(plan.StepRequest{Train: true}, 1000, 200)
 		return r
 	},
-	"weights": func(t *testing.T) *run {
+	"weights": func(t *testing.T) *Run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
 		r.open([]int64{100, 100}, []float64{50, 200}, nil)
 		r.fold(plan.StepRequest{Train: true, Weighted: true}, 100, 60)
 		return r
 	},
-	"entries": func(t *testing.T) *run {
+	"entries": func(t *testing.T) *Run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
 		r.open([]int64{100, 100}, nil, []int64{1000, 4000})
 		r.fold(plan.StepRequest{Train: true, Entries: true}, 100, 60)
 		return r
 	},
-	"packs": func(t *testing.T) *run {
+	"packs": func(t *testing.T) *Run {
 		r := newRun(t, driver.JobConfig{})
 		r.open([]int64{100, 100}, nil, nil)
 		r.open([]int64{30}, []float64{5}, nil)
@@ -283,7 +286,7 @@ var runs = map[string]func(*testing.T) *run{
 		r.fold(plan.StepRequest{Pack: 0}, 100, 100)
 		return r
 	},
-	"resumed": func(t *testing.T) *run {
+	"resumed": func(t *testing.T) *Run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
 		r.open([]int64{100, 100}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 100, 60)
@@ -291,7 +294,7 @@ var runs = map[string]func(*testing.T) *run{
 		r.fold(plan.StepRequest{Train: true}, 100, 70)
 		return r
 	},
-	"resumed-twice": func(t *testing.T) *run { // a life of two steps, and one that begins with a pass
+	"resumed-twice": func(t *testing.T) *Run { // a life of two steps, and one that begins with a pass
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
 		r.open([]int64{100, 100}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 100, 60)
@@ -303,7 +306,7 @@ var runs = map[string]func(*testing.T) *run{
 		r.fold(plan.StepRequest{Train: true}, 100, 80)
 		return r
 	},
-	"resumed-packs": func(t *testing.T) *run { // the second one after a step of the first
+	"resumed-packs": func(t *testing.T) *Run { // the second one after a step of the first
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
 		r.open([]int64{100, 100}, nil, nil)
 		r.open([]int64{30, 30}, nil, nil)
@@ -317,14 +320,14 @@ var runs = map[string]func(*testing.T) *run{
 		r.fold(plan.StepRequest{Train: true, Pack: 1}, 30, 20)
 		return r
 	},
-	"one-row": func(t *testing.T) *run {
+	"one-row": func(t *testing.T) *Run {
 		r := newRun(t, driver.JobConfig{})
 		r.open([]int64{1, 100}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 1, 100)
 		r.fold(plan.StepRequest{Train: true}, 1, 100)
 		return r
 	},
-	"stranger": func(t *testing.T) *run { // a third executor comes, of another plan, and says that it holds splits
+	"stranger": func(t *testing.T) *Run { // a third executor comes, of another plan, and says that it holds splits
 		r := newRun(t, driver.JobConfig{})
 		r.open([]int64{100, 100, 100}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 100, 100, 100)
@@ -337,7 +340,7 @@ var runs = map[string]func(*testing.T) *run{
 		r.fold(plan.StepRequest{Train: true}, 100, 100, 100)
 		return r
 	},
-	"continued": func(t *testing.T) *run { // from another run's checkpoint, under options of its own
+	"continued": func(t *testing.T) *Run { // from another run's checkpoint, under options of its own
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
 		r.open([]int64{100, 100}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 100, 60)
@@ -348,7 +351,7 @@ var runs = map[string]func(*testing.T) *run{
 		r.fold(plan.StepRequest{Train: true}, 100, 70)
 		return r
 	},
-	"moved": func(t *testing.T) *run {
+	"moved": func(t *testing.T) *Run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1},
 			Exchange: prioritizer.ExchangeConfig{Mode: prioritizer.PaperLiteral, Threshold: 1}})
 		r.open([]int64{100, 100}, nil, nil)
@@ -357,12 +360,55 @@ var runs = map[string]func(*testing.T) *run{
 		}
 		return r
 	},
-	"deadline": func(t *testing.T) *run {
+	"deadline": func(t *testing.T) *Run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.Deadline, MinRows: 1, Grace: time.Millisecond}})
-		r.options.Clock = "real" // nobody wakes it when it wants to be
+		r.options.Clock = "real" // no clock wakes it when it wants to be
 		r.open([]int64{100, 100}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 60, 60)
 		r.fold(plan.StepRequest{Train: true}, 40, 40)
 		return r
 	},
+}
+
+func number(t *testing.T, word string) int {
+	n, err := strconv.Atoi(word)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return n
+}
+
+// Changed returns a line with another value at a path; nil takes it out.
+func Changed(t *testing.T, line []byte, path string, v any) []byte {
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.UseNumber()
+	var all map[string]any
+	if err := dec.Decode(&all); err != nil {
+		t.Fatalf("%v", err)
+	}
+	keys := strings.Split(path, ".")
+	var at any = all
+	for _, k := range keys[:len(keys)-1] {
+		if m, ok := at.(map[string]any); ok {
+			at = m[k]
+		} else {
+			at = at.([]any)[number(t, k)]
+		}
+	}
+	last := keys[len(keys)-1]
+	switch m := at.(type) {
+	case map[string]any:
+		if m[last] = v; v == nil {
+			maps.DeleteFunc(m, func(k string, _ any) bool { return k == last })
+		}
+	case []any:
+		m[number(t, last)] = v
+	default:
+		t.Fatalf("there is no %s", path)
+	}
+	raw, err := json.Marshal(all)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return append(raw, '\n')
 }

@@ -1,4 +1,4 @@
-package audit
+package replay
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/audit"
+	"github.com/volley-engine/volley/internal/audit/logtest"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/rdd"
@@ -97,12 +99,12 @@ func runProgram[P any](t *testing.T, job driver.JobConfig, build func(*rdd.Graph
 }
 
 // readLog reads a log of these lines.
-func readLog(t *testing.T, lines [][]byte) (*Log, error) {
+func readLog(t *testing.T, lines [][]byte) (*audit.Log, error) {
 	path := filepath.Join(t.TempDir(), "log")
 	if err := os.WriteFile(path, bytes.Join(lines, nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return Read(path)
+	return audit.Read(path)
 }
 
 // replay replays the log once it has been changed, and the replay that was prepared.
@@ -111,7 +113,7 @@ func (r ran) replay(t *testing.T, rows int64, change func([][]byte) [][]byte, pr
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := readLog(t, seal(change(bytes.SplitAfter(bytes.TrimSuffix(raw, []byte("\n")), []byte("\n")))))
+	l, err := readLog(t, logtest.Seal(change(bytes.SplitAfter(bytes.TrimSuffix(raw, []byte("\n")), []byte("\n")))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +138,7 @@ func (r ran) replay(t *testing.T, rows int64, change func([][]byte) [][]byte, pr
 	defer outputs.Close()
 	maker := &rdd.Maker{Graph: g, Cache: cache, Workers: 1}
 	defer maker.Close()
-	c, err := NewReplay(l, g, splits, outputs, maker)
+	c, err := New(l, g, splits, outputs, maker)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +152,7 @@ func (r ran) replay(t *testing.T, rows int64, change func([][]byte) [][]byte, pr
 func unchanged(l [][]byte) [][]byte { return l }
 
 // nth is the line of the n-th step or pass.
-func (r *Replay) nth(step bool, n int) *Line {
+func (r *Replay) nth(step bool, n int) *audit.Line {
 	for i := range r.log.Lines {
 		if l := &r.log.Lines[i]; (l.Step != nil) == step {
 			if n--; n == 0 {
@@ -260,13 +262,13 @@ func TestAReplayIsOfTheSameProgramFromItsBeginning(t *testing.T) {
 	}{
 		"another program": {61, unchanged, "the log's plan is"},
 		"a false line": {60, func(l [][]byte) [][]byte {
-			l[2] = changed(t, nil, l[2], "share", 0.25)
+			l[2] = logtest.Changed(t, l[2], "share", 0.25)
 			return l
 		}, "the log has 0.25"},
 		"a resumed run": {60, func(l [][]byte) [][]byte {
-			other := runs["continued"](t).written()
-			other[0] = changed(t, nil, other[0], "plan", planOf(l[0]))
-			other[2] = changed(t, nil, changed(t, nil, other[2], "reports", nil), "reports_left_out", true)
+			other := logtest.Runs["continued"](t).Written()
+			other[0] = logtest.Changed(t, other[0], "plan", planOf(l[0]))
+			other[2] = logtest.Changed(t, logtest.Changed(t, other[2], "reports", nil), "reports_left_out", true)
 			return other
 		}, "it begins at step 1, from a checkpoint"},
 	} {
@@ -288,7 +290,7 @@ func TestWhatAProgramTellsOfNoPassIsNone(t *testing.T) {
 	for want, pass := range map[string]*driver.LogEvaluation{
 		"": {}, "the log has the objective 1 after iteration 0": {Objective: &one},
 		"the log has the objective none after iteration 3": {Iteration: 3}} {
-		r := &Replay{log: &Log{Path: "log"}, passed: pass}
+		r := &Replay{log: &audit.Log{Path: "log"}, passed: pass}
 		if err := r.End(); fmt.Sprint(err) == "<nil>" != (want == "") || err != nil &&
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want %q", err, want)
@@ -302,8 +304,8 @@ func TestWhatAProgramTellsOfNoPassIsNone(t *testing.T) {
 
 // TestALimitOfTimeIsReachedWhereTheLogSaysSo: at its last step, and not before.
 func TestALimitOfTimeIsReachedWhereTheLogSaysSo(t *testing.T) {
-	step := func() Line { return Line{Step: &driver.LogStep{}} }
-	r := &Replay{log: &Log{Lines: []Line{step(), step(), {Evaluation: &driver.LogEvaluation{}}},
+	step := func() audit.Line { return audit.Line{Step: &driver.LogStep{}} }
+	r := &Replay{log: &audit.Log{Lines: []audit.Line{step(), step(), {Evaluation: &driver.LogEvaluation{}}},
 		Footer: &driver.LogFooter{StoppedBy: "max-time"}}, now: 5, parts: []part{{until: 3, lastTurn: 1}}}
 	inStep := &driver.LogStep{}
 	for at, want := range []bool{false, false, true, true} {
@@ -345,7 +347,7 @@ func TestAnIterationWithoutAStep(t *testing.T) {
 		"other values":     {&driver.LogCommit{Iteration: 2, Params: digest}, "the values are"},
 		"another's digest": {&driver.LogCommit{Iteration: 2, Values: said.Values}, "the parameters' digest is"},
 	} {
-		r := &Replay{log: &Log{}, parts: []part{{}}, turn: &driver.LogEvaluation{Commit: c.commit}}
+		r := &Replay{log: &audit.Log{}, parts: []part{{}}, turn: &driver.LogEvaluation{Commit: c.commit}}
 		err := r.Commit(context.Background(), said)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -355,7 +357,8 @@ func TestAnIterationWithoutAStep(t *testing.T) {
 
 // TestAnEndThatIsNone: the log has the end of an iteration with a pass that the program does not end one by.
 func TestAnEndThatIsNone(t *testing.T) {
-	r := &Replay{log: &Log{}, parts: []part{{}}, turn: &driver.LogEvaluation{Commit: &driver.LogCommit{Iteration: 2}}}
+	r := &Replay{log: &audit.Log{}, parts: []part{{}},
+		turn: &driver.LogEvaluation{Commit: &driver.LogCommit{Iteration: 2}}}
 	if err := r.End(); err == nil || !strings.Contains(err.Error(), "the end of iteration 2") {
 		t.Error(err)
 	}

@@ -1,10 +1,11 @@
-package audit
+package replay
 
 import (
 	"bytes"
 	"encoding/json"
 
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/audit"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
@@ -23,7 +24,7 @@ type part struct {
 }
 
 // partsOf splits a log's lines by the arguments that they were made under.
-func partsOf(l *Log) (parts []part) {
+func partsOf(l *audit.Log) (parts []part) {
 	now, lines, turn := part{args: l.Header.Args}, 0, -1
 	for k, line := range l.Lines {
 		if line.Resume != nil && len(line.Resume.Args) > 0 && !bytes.Equal(line.Resume.Args, now.args) {
@@ -46,7 +47,7 @@ func partsOf(l *Log) (parts []part) {
 }
 
 // endsTurn reports whether a step is the last pass of its turn: none that follows has the turn's end.
-func endsTurn(lines []Line) bool {
+func endsTurn(lines []audit.Line) bool {
 	for _, line := range lines {
 		if line.Evaluation == nil {
 			return true
@@ -59,7 +60,7 @@ func endsTurn(lines []Line) bool {
 }
 
 // ArgsOf returns the arguments of each part of a run: it has one for each time that it went on under others.
-func ArgsOf(l *Log) (args []json.RawMessage) {
+func ArgsOf(l *audit.Log) (args []json.RawMessage) {
 	for _, p := range partsOf(l) {
 		args = append(args, p.args)
 	}

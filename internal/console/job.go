@@ -1,0 +1,326 @@
+package console
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/volley-engine/volley/internal/chart"
+	"github.com/volley-engine/volley/internal/history"
+	"github.com/volley-engine/volley/internal/pages"
+	"github.com/volley-engine/volley/internal/web"
+	"github.com/volley-engine/volley/internal/wire"
+)
+
+// mostJobs is how many jobs' logs are followed at a time; of more, the one that was looked at first is let go.
+const mostJobs = 16
+
+// jobPage is how a job goes, as its event log has it so far.
+type jobPage struct {
+	mu     sync.Mutex
+	path   string
+	follow *history.Following
+	at     int64 // what was read of the log
+	size   int64 // what it has
+	failed error
+	anew   bool  // it was begun anew, and has not come to where it was yet
+	until  int64 // where that was
+	info   *wire.JobInfo
+	run    history.Run
+	parts  []pages.Part
+	used   time.Time
+}
+
+// jobOf returns a job's page.
+func (c *Console) jobOf(s Source, id string) (*jobPage, error) {
+	path, err := s.EventLog(id)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.jobs[id]
+	if p == nil || p.path != path {
+		p = &jobPage{path: path}
+		c.jobs[id] = p
+	}
+	p.used = time.Now()
+	for len(c.jobs) > mostJobs {
+		oldest := id
+		for other, q := range c.jobs {
+			if q.used.Before(c.jobs[oldest].used) {
+				oldest = other
+			}
+		}
+		delete(c.jobs, oldest)
+	}
+	return p, nil
+}
+
+// How long a page waits for what is new in a log, and how much of it is read at a time.
+const (
+	readFor  = 100 * time.Millisecond
+	readPart = 1 << 20
+)
+
+// read takes what has come to the log since, for a while, and reports whether there was something.
+func (p *jobPage) read(name string) (news bool) {
+	until := time.Now().Add(readFor)
+	file, err := os.Open(p.path)
+	if err != nil {
+		return false // it is not there yet
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	if changed := info.Size() != p.size; p.follow == nil || info.Size() < p.at || p.failed != nil && changed {
+		p.anew = false
+		p.begin(name)
+	}
+	p.size = info.Size()
+	for buf := make([]byte, readPart); p.failed == nil && time.Now().Before(until); {
+		n, err := file.ReadAt(buf, p.at)
+		if n == 0 || err != nil && err != io.EOF {
+			return news
+		}
+		from := p.at
+		p.at, news = p.at+int64(n), true
+		if _, err := p.follow.Write(buf[:n]); err != nil {
+			p.broken(name, from, err)
+		} else {
+			p.anew = p.anew && p.at <= p.until
+		}
+	}
+	return news
+}
+
+// begin reads the log from its beginning.
+func (p *jobPage) begin(name string) { p.follow, p.at, p.failed = history.Follow(p.path, name), 0, nil }
+
+// broken begins anew where a log makes no sense after what was read before: a job that was interrupted goes on from
+// its last checkpoint, and what its log has after that is cut off. One that makes no sense by itself stays as it is.
+func (p *jobPage) broken(name string, from int64, err error) {
+	if p.anew || from == 0 {
+		p.failed = err
+		return
+	}
+	p.anew, p.until = true, from
+	p.begin(name)
+}
+
+// made returns the parts of a job's page, and whether they change no more.
+func (p *jobPage) made(s Source, id string, now time.Time) (parts []pages.Part, ended bool, err error) {
+	info, err := s.Job(id)
+	if err != nil {
+		return nil, false, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	news := p.read(info.Job)
+	if p.info == nil || news {
+		if p.run = (history.Run{}); p.follow != nil {
+			p.run = p.follow.Run()
+		}
+		p.parts = p.figures(id)
+	}
+	p.info = info
+	head := []pages.Part{{ID: "state", HTML: p.state(now)}}
+	return append(head, p.parts...), over(info) && p.at == p.size && !news, nil
+}
+
+// figures shows the run as its log has it.
+func (p *jobPage) figures(id string) (parts []pages.Part) {
+	if len(p.run.Points)+len(p.run.Steps) == 0 {
+		parts = append(parts, pages.Part{ID: "words"})
+	} else {
+		var b strings.Builder
+		for i, words := range p.run.Words() {
+			fmt.Fprintf(&b, "<p%s>%s</p>", map[bool]string{true: " class=\"first\""}[i > 0], text(words))
+		}
+		parts = append(parts, pages.Part{ID: "words", HTML: b.String()})
+	}
+	parts = append(parts, pages.Part{ID: "last", HTML: lastStep(&p.run)})
+	figures := p.run.Figures()
+	for _, name := range history.FigureNames {
+		var b strings.Builder
+		if f, ok := figures[name]; ok {
+			f.Linked(&b, jobPath(id, "numbers", name))
+		}
+		parts = append(parts, pages.Part{ID: name, HTML: b.String()})
+	}
+	return parts
+}
+
+// lastStep shows what has no figure: what auto chose, and which splits move.
+func lastStep(run *history.Run) string {
+	s := run.Last
+	if s == nil {
+		return ""
+	}
+	var b strings.Builder
+	if s.Why != "" {
+		fmt.Fprintf(&b, "<p>The last step was made so: %s", text(s.Why))
+		if s.Ratio > 0 {
+			fmt.Fprintf(&b, " (ratio %.2f)", s.Ratio)
+		}
+		b.WriteString(".</p>")
+	}
+	for i, m := range s.Moved {
+		if i == mostMoves {
+			fmt.Fprintf(&b, "<p>… and %d more splits move.</p>", len(s.Moved)-i)
+			break
+		}
+		role := ""
+		if m.Role {
+			role = ", which has the rows already"
+		}
+		fmt.Fprintf(&b, "<p>After step %d split %d moves from %s to %s%s.</p>", s.Number, m.Split, text(m.From),
+			text(m.To), role)
+	}
+	return b.String()
+}
+
+// mostMoves is how many moves of splits are listed.
+const mostMoves = 10
+
+// state shows how the job stands.
+func (p *jobPage) state(now time.Time) string {
+	i := p.info
+	var b strings.Builder
+	fmt.Fprintf(&b, "<p>%s step %d, %s since it was submitted", state(i.State), i.Step, took(lasted(i, now)))
+	if left, known := p.run.Left(); known && i.State == "running" {
+		fmt.Fprintf(&b, ", at most %s left", took(left))
+	}
+	b.WriteString(".</p>")
+	if i.Restarts > 0 {
+		fmt.Fprintf(&b, "<p class=\"alarm\">Its process was started again %d times.</p>", i.Restarts)
+	}
+	if i.Why != "" {
+		fmt.Fprintf(&b, "<p class=\"alarm\">%s</p>", text(i.Why))
+	}
+	switch {
+	case p.failed != nil:
+		fmt.Fprintf(&b, "<p class=\"alarm\">Its event log cannot be shown: %s</p>", text(p.failed.Error()))
+	case p.at < p.size:
+		fmt.Fprintf(&b, "<p role=\"status\">%.0f %% of its event log are read.</p>", 100*float64(p.at)/float64(p.size))
+	case p.size == 0 && !over(i):
+		b.WriteString("<p role=\"status\">It has no event log yet: it loads, or waits for its turn.</p>")
+	}
+	return b.String()
+}
+
+// job shows a job.
+func (c *Console) job(s Source, w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	p, err := c.jobOf(s, id)
+	if err != nil {
+		c.fail(w, r, http.StatusNotFound, web.Reason(err))
+		return
+	}
+	parts, _, err := p.made(s, id, time.Now())
+	if err != nil {
+		c.fail(w, r, http.StatusNotFound, web.Reason(err))
+		return
+	}
+	pages.Write(w, r, pages.Page{Title: fmt.Sprintf("%s, %s", p.info.Job, id),
+		Back: []pages.Link{{Path: "/", Name: c.name}}, Live: jobPath(id, "live"),
+		Parts: append([]pages.Part{{ID: "do", HTML: c.buttons(r, p.info)}}, append(parts,
+			pages.Part{ID: "how", HTML: configuration(p.info)})...)})
+}
+
+// buttons shows what the reader may do, and where there is more.
+func (c *Console) buttons(r *http.Request, i *wire.JobInfo) string {
+	var b strings.Builder
+	b.WriteString("<p>" + link(jobPath(i.Id, "output"), "what it prints"))
+	if s, ok := c.sessions.Of(r); ok && s.Change {
+		b.WriteString(" · " + link(jobPath(i.Id, "events.jsonl"), "event log"))
+		for _, do := range []Action{Cancel, Resume} {
+			b.WriteString(" · " + link(jobPath(i.Id, string(do)), string(do)+" it"))
+		}
+	}
+	b.WriteString("</p>")
+	return b.String()
+}
+
+// configuration shows what the job was submitted with.
+func configuration(i *wire.JobInfo) string {
+	return fmt.Sprintf("<h2>Configuration</h2><p>Submitted %s by %s, pool %s, priority %d.</p><pre tabindex=\"0\">%s "+
+		"%s"+
+		"</pre>", clock(i.SubmittedUnixNs), text(i.Owner), text(i.Pool), i.Priority, text(i.Job),
+		text(strings.Join(i.Args, " ")))
+}
+
+// jobLive sends a job's page as it goes on.
+func (c *Console) jobLive(s Source, w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	p, err := c.jobOf(s, id)
+	if err != nil {
+		web.Refuse(w, http.StatusNotFound, web.Reason(err))
+		return
+	}
+	c.follow(w, r, r.URL.Path, func() ([]pages.Part, bool) {
+		parts, ended, err := p.made(s, id, time.Now())
+		if err != nil {
+			return []pages.Part{{ID: "state", HTML: "<p class=\"alarm\">" + text(web.Reason(err)) + "</p>"}}, true
+		}
+		return parts, ended
+	})
+}
+
+// numbers returns the numbers of one of a job's figures.
+func (c *Console) numbers(s Source, w http.ResponseWriter, r *http.Request) {
+	p, err := c.jobOf(s, r.PathValue("id"))
+	if err != nil {
+		web.Refuse(w, http.StatusNotFound, web.Reason(err))
+		return
+	}
+	if _, _, err := p.made(s, r.PathValue("id"), time.Now()); err != nil {
+		web.Refuse(w, http.StatusNotFound, web.Reason(err))
+		return
+	}
+	p.mu.Lock()
+	f, ok := p.run.Figures()[r.PathValue("figure")]
+	p.mu.Unlock()
+	if !ok {
+		web.Refuse(w, http.StatusNotFound, "there is no such figure")
+		return
+	}
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write(chart.CSV(f.Of)) // who has asked may be gone
+}
+
+// eventLog sends a job's event log to who may change it, as far as it goes.
+func (c *Console) eventLog(s Source, w http.ResponseWriter, r *http.Request) {
+	if o, ok := c.sessions.Of(r); !ok || !o.Change {
+		web.Refuse(w, http.StatusForbidden, "an event log is for who may cancel the job")
+		return
+	}
+	path, err := s.EventLog(r.PathValue("id"))
+	if err != nil {
+		web.Refuse(w, http.StatusNotFound, web.Reason(err))
+		return
+	}
+	file, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		web.Refuse(w, http.StatusNotFound, "it has no event log yet")
+		return
+	}
+	defer file.Close()
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("Content-Disposition", "attachment; filename=\"events.jsonl\"")
+	for buf := make([]byte, readPart); ; {
+		n, err := file.Read(buf)
+		web.Extend(w)
+		if _, failed := w.Write(buf[:n]); failed != nil || err != nil {
+			return
+		}
+	}
+}
