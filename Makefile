@@ -137,3 +137,4 @@ pictures: build
 		--solver nesterov --max-iterations 60 --event-log run.log
 	cd bin && ./volley report run.log --out run.html
 	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1200,1560 --screenshot=docs/pictures/report.png file://$(CURDIR)/bin/run.html
+	VOLLEY_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run TestTheLivePageInABrowser ./integration

@@ -111,6 +111,7 @@ figure{display:inline-block;margin:1rem 1.5rem 0 0;vertical-align:top;max-width:
 figcaption{font-weight:600;font-size:13px}.read,.data{font-size:13px;max-width:520px;margin:.2rem 0;color:var(--soft)}
 .first{font-weight:600}svg{font:12px system-ui,sans-serif;max-width:100%;height:auto}svg text{fill:var(--ink)}
 svg .frame{fill:none;stroke:var(--line)}svg .axis{fill:var(--soft)}
+svg .halo{paint-order:stroke;stroke:var(--paper);stroke-width:4}
 svg .bar{stroke:var(--ink)}svg .end{stroke:var(--ink);stroke-width:2}
 ` + classes
 

@@ -159,7 +159,7 @@ func (c *Lines) axes(b *strings.Builder, x, y scale) {
 
 // above writes what an axis upwards is of, with its unit.
 func above(b *strings.Builder, what string) {
-	fmt.Fprintf(b, "<text class=\"axis\" x=\"%d\" y=\"20\" text-anchor=\"end\">↑ %s</text>", width-12,
+	fmt.Fprintf(b, "<text class=\"axis halo\" x=\"%d\" y=\"20\" text-anchor=\"end\">↑ %s</text>", width-12,
 		html.EscapeString(what))
 }
 
