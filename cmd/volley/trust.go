@@ -283,8 +283,9 @@ func tokenCreateCommand() *cobra.Command {
 	var ttl time.Duration
 	c := clientCommand("create", "Make a token", `Create prints a token, once: only its hash is kept. With it an executor joins
 (volley executor --join), a person gets a certificate (volley login), or, of the
-role read, a program reads REST and metrics until it expires (Authorization:
-Bearer TOKEN), and nothing else. The roles: executor works; submit submits jobs, and sees all;
+role read, a program reads REST and metrics, and a browser the page, until it
+expires (Authorization: Bearer TOKEN), and nothing else. On a cluster of one user
+one of the role submit lets a program submit and cancel by REST. The roles: executor works; submit submits jobs, and sees all;
 read sees jobs, logs and metrics; admin may do everything.`, exactArgs(0, "no arguments beside flags"),
 		func(ctx context.Context, client wire.ClusterClient, addr string, _ []string, asJSON bool) error {
 			req.TtlNs = int64(ttl)

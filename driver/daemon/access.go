@@ -30,7 +30,7 @@ type AccessToken struct {
 	Made    int64      `json:"made"`           // Unix nanoseconds
 	Expires int64      `json:"expires"`
 	By      string     `json:"by"` // who made it
-	// Bearer says that it opens REST and metrics, and nothing else: no user joins by it.
+	// Bearer says that it opens REST, metrics and the page, and nothing else: no user joins by it.
 	Bearer bool `json:"bearer,omitempty"`
 }
 
@@ -127,7 +127,7 @@ func (a *Access) joining(t AccessToken, cluster, wish string, now time.Time) (n 
 	}
 	switch {
 	case t.Bearer:
-		return n, "the token is for REST and metrics, and opens nothing else"
+		return n, "the token is for REST, metrics and the page, and opens nothing else"
 	case t.Uses == 0:
 		return n, "the token was used before, and is good for no more"
 	case !trust.Valid(n.ID):

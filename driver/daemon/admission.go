@@ -204,6 +204,19 @@ func (o *admission) mayRead(token string) (good bool) {
 	return good
 }
 
+// maySubmit reports whether a token lets its bearer do what submitters do, by REST: only a cluster of one user has any.
+func (o *admission) maySubmit(token string) (good bool) {
+	given, err := trust.ParseToken(token)
+	if err != nil || o.authorities != nil {
+		return false
+	}
+	o.read(func(a *Access) {
+		t, ok := a.token(given.Secret, time.Now())
+		good = ok && t.Bearer && t.Role == trust.Submit
+	})
+	return good
+}
+
 // read calls a function that looks at who may do what.
 func (o *admission) read(look func(*Access)) {
 	if !o.opened() {

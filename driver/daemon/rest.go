@@ -13,20 +13,30 @@ import (
 	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/web"
+	"github.com/volley-engine/volley/internal/wire"
 )
 
 // route is one address of the REST interface.
 type route struct {
 	path string
+	// does is what a POST does at the driver that leads, which only those may send who may make the call.
+	does func(d *Daemon, w http.ResponseWriter, r *http.Request)
+	call string
 	// leads serves it at the driver that leads, to which the others pass it on; own at each for itself.
 	leads func(d *Daemon, w http.ResponseWriter, r *http.Request)
 	own   func(r *Replica, w http.ResponseWriter, req *http.Request)
 }
 
-// routes are all of them, each by GET; docs/openapi.yaml describes them.
+// routes are all of them; docs/openapi.yaml describes them.
 var routes = []route{
-	{path: "/api/v1/jobs", leads: (*Daemon).getJobs},
+	{path: "/api/v1/jobs", leads: (*Daemon).getJobs, does: (*Daemon).postJob,
+		call: wire.Cluster_Submit_FullMethodName},
 	{path: "/api/v1/jobs/{id}", leads: (*Daemon).getJob},
+	{path: "/api/v1/jobs/{id}/cancel", does: (*Daemon).postCancel, call: wire.Cluster_Cancel_FullMethodName},
+	{path: "/api/v1/jobs/{id}/resume", does: (*Daemon).postResume, call: wire.Cluster_Resume_FullMethodName},
+	{path: "/api/v1/jobs/{id}/log", leads: (*Daemon).getLog},
+	{path: "/api/v1/jobs/{id}/events", leads: (*Daemon).getEvents},
+	{path: "/api/v1/jobs/{id}/event-log", leads: (*Daemon).getEventLog},
 	{path: "/api/v1/executors", leads: (*Daemon).getExecutors},
 	{path: "/healthz", own: (*Replica).getHealth},
 	{path: "/readyz", own: (*Replica).getReady},
@@ -42,15 +52,25 @@ func (r *Replica) serveHTTP() (err error) {
 	cfg := web.Config{Addr: r.cfg.HTTP, ID: r.admission.self.ID, Refusal: r.refusal, Logger: r.log,
 		Login: web.EnterPath}
 	for _, at := range routes {
-		cfg.Routes = append(cfg.Routes, web.Route{Path: at.path, Serve: func(w http.ResponseWriter, req *http.Request) {
-			r.answer(at, w, req)
-		}})
+		cfg.Routes = append(cfg.Routes, r.routed(at))
 	}
 	cfg.Routes = append(cfg.Routes, r.console.Routes()...)
 	if r.web, err = web.Serve(cfg); err == nil {
 		r.webAddr = r.web.Addr()
 	}
 	return err
+}
+
+// routed returns what is served at an address.
+func (r *Replica) routed(at route) web.Route {
+	out := web.Route{Path: at.path}
+	if at.leads != nil || at.own != nil {
+		out.Serve = func(w http.ResponseWriter, req *http.Request) { r.answer(at, w, req) }
+	}
+	if at.does != nil {
+		out.Do = func(w http.ResponseWriter, req *http.Request) { r.carryOut(at, w, req) }
+	}
+	return out
 }
 
 // HTTPAddr returns where REST and metrics are served; empty where they are not.

@@ -117,7 +117,7 @@ func TestTheDescriptionIsTheInterface(t *testing.T) {
 	if !slices.Equal(paths, ours) {
 		t.Errorf("described are %v, served %v", paths, ours)
 	}
-	for name, view := range map[string]any{"Job": JobView{}, "Executor": ExecutorView{}} {
+	for name, view := range map[string]any{"Job": JobView{}, "Executor": ExecutorView{}, "JobRequest": JobRequest{}} {
 		want, required := map[string]bool{}, []string{}
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(view)) {
 			field, option, _ := strings.Cut(f.Tag.Get("json"), ",")

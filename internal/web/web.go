@@ -18,10 +18,10 @@ import (
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// Route is an address, which is served by GET, and where something is done there by POST.
+// Route is an address, which is served by GET, and where something is done by POST.
 type Route struct {
 	Path  string
-	Serve http.HandlerFunc
+	Serve http.HandlerFunc // nil where something is done only
 	Do    http.HandlerFunc // nil where it only shows
 	Page  bool             // it is for browsers: programs that have gone wrong are not told of it
 }
@@ -98,7 +98,9 @@ func (s *Server) Close() error {
 func (cfg *Config) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, at := range cfg.Routes {
-		mux.HandleFunc("GET "+at.Path, at.Serve)
+		if at.Serve != nil {
+			mux.HandleFunc("GET "+at.Path, at.Serve)
+		}
 		if at.Do != nil {
 			mux.HandleFunc("POST "+at.Path, at.Do)
 		}
@@ -152,12 +154,14 @@ func local(host string) bool {
 
 // refuseRoute answers a request that matches no route with the reason.
 func (cfg *Config) refuseRoute(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
-	get := r.Clone(r.Context())
-	get.Method = http.MethodGet
-	if _, pattern := mux.Handler(get); pattern != "/" {
-		w.Header().Set("Allow", "GET, HEAD")
-		Refuse(w, http.StatusMethodNotAllowed, "this interface only shows: use GET")
-		return
+	for method, allow := range map[string]string{http.MethodGet: "GET, HEAD", http.MethodPost: "POST"} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := mux.Handler(other); pattern != "/" {
+			w.Header().Set("Allow", allow)
+			Refuse(w, http.StatusMethodNotAllowed, "this is asked for otherwise: use "+allow)
+			return
+		}
 	}
 	var there []string
 	for _, r := range cfg.Routes {
