@@ -99,6 +99,14 @@ func TestRESTByAGeneratedClient(t *testing.T) {
 		t.Errorf("%v: %s", err, all.Body)
 	}
 	cancelledAndResumed(t, c, submitter, args)
+	for _, command := range [][]string{{"top", id, "--once"}, {"job", id}} {
+		out, errs, code := volley(t, append(command, "--driver", c.Addr)...)
+		for _, want := range []string{"logistic", "bsp", "objective", "splits      in steps 1 to", "rows a second"} {
+			if code != 0 || !strings.Contains(out, want) {
+				t.Errorf("%v: exit %d, no %q: %s%s", command, code, want, out, errs)
+			}
+		}
+	}
 }
 
 func must(r *http.Response, err error) *http.Response {

@@ -145,6 +145,9 @@ are busy with: both are an admin's.`, exactArgs(1, "the id of a job"),
 			if l.Result != nil {
 				fmt.Println("result   ", string(l.Result))
 			}
+			if look, err := lookAt(ctx, client, args[0]); err == nil && look != "" { // its log may be gone
+				fmt.Print("\n", look)
+			}
 			return nil
 		})
 	c.Flags().StringVar(&out, "out", "", "directory for the job's model")

@@ -23,6 +23,7 @@ type placedFlags struct {
 	overwrite   bool
 	resume      bool
 	json        bool
+	quiet       bool
 }
 
 // place are the flags of the engine that say where a job runs, and not how its steps end.
@@ -32,6 +33,7 @@ var place = []string{"executors", "slots", "pace", "pace-rate", "clock", "memory
 func (f *placedFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.splits, "splits", 8, "number of splits")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object with the result on stdout")
+	fs.BoolVar(&f.quiet, "quiet", false, aboutQuiet)
 	fs.StringVar(&f.config, "config", "", "YAML file with values for flags")
 	all := pflag.NewFlagSet("engine", pflag.ContinueOnError)
 	f.engine.Register(all)
@@ -68,7 +70,7 @@ func (f *placedFlags) ready(c *cobra.Command, data []string) (cfg volley.Config,
 // runs runs a job under a screen; one that was interrupted says so.
 func (f *placedFlags) runs(c *cobra.Command, cfg volley.Config, do func(context.Context, volley.Config) (
 	*volley.Outcome, error)) (*volley.Outcome, error) {
-	screen := newScreen(f.json)
+	screen := newScreen(f.json, f.quiet, 0)
 	cfg.Progress, cfg.Observer = screen.progress, screen.step
 	out, err := do(c.Context(), cfg)
 	screen.done()
@@ -103,7 +105,9 @@ type placedJob interface {
 // placedJobs returns the jobs without steps, with fresh flags.
 func placedJobs() []placedJob { return []placedJob{&mfFlags{}, &ldaFlags{}, &ranking{}, &connecting{}} }
 
-func (f *placedFlags) asked() asked { return asked{f.out, f.engine.EventLog(), f.overwrite, f.json} }
+func (f *placedFlags) asked() asked {
+	return asked{f.out, f.engine.EventLog(), f.overwrite, f.json, f.quiet}
+}
 
 func (f *placedFlags) wants() []string { return nil }
 

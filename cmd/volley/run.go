@@ -43,6 +43,7 @@ type trainFlags struct {
 	out, checkpoints, config string
 	checkpointEvery          int
 	overwrite, resume, json  bool
+	quiet                    bool
 }
 
 func runCommand() *cobra.Command {
@@ -92,6 +93,7 @@ func (f *trainFlags) register(c *cobra.Command, a about) {
 	fs.BoolVar(&f.mustConverge, "must-converge", false,
 		"exit with 3 where the result has not converged; it is saved and printed all the same")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object with the result on stdout")
+	fs.BoolVar(&f.quiet, "quiet", false, aboutQuiet)
 	fs.StringVar(&f.config, "config", "", "YAML file with values for flags")
 }
 

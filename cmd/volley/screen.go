@@ -20,6 +20,8 @@ import (
 type screen struct {
 	json  bool
 	live  bool
+	quiet bool
+	most  int // iterations; 0 is not known
 	began time.Time
 	mu    struct {
 		sync.Mutex
@@ -27,12 +29,17 @@ type screen struct {
 		last   time.Time
 		drawn  bool
 		report *driver.StepReport
+		first  int // the iteration that was the first, and when it ended
+		at     time.Time
 	}
 }
 
-func newScreen(json bool) *screen {
-	return &screen{json: json, live: term.IsTerminal(int(os.Stderr.Fd())), began: time.Now()}
+func newScreen(json, quiet bool, most int) *screen {
+	return &screen{json: json, quiet: quiet, most: most, live: term.IsTerminal(int(os.Stderr.Fd())), began: time.Now()}
 }
+
+// aboutQuiet is what --help says of --quiet.
+const aboutQuiet = "show no progress on stderr"
 
 // step keeps the latest report, for the executors' bars.
 func (s *screen) step(r *driver.StepReport) {
@@ -59,8 +66,20 @@ func (s *screen) progress(p rdd.Progress) {
 		s.draw(fmt.Sprintf("loading: %d rows, %.2g rows/s", s.mu.rows, rate))
 		return
 	}
-	s.draw(fmt.Sprintf("iteration %d  objective %.6g  share %.0f%%%s%s", p.Iteration, p.Values["objective"],
-		100*p.Info.Share, s.bars(), s.why()))
+	s.draw(fmt.Sprintf("iteration %d  objective %.6g  share %.0f%%%s%s%s", p.Iteration, p.Values["objective"],
+		100*p.Info.Share, s.left(p.Iteration), s.bars(), s.why()))
+}
+
+// left returns for how long it goes on at most, as far as iterations take what they took so far.
+func (s *screen) left(iteration int) string {
+	if s.mu.at.IsZero() {
+		s.mu.first, s.mu.at = iteration, time.Now()
+	}
+	if made := iteration - s.mu.first; s.most > iteration && made > 0 {
+		each := time.Since(s.mu.at) / time.Duration(made)
+		return fmt.Sprintf("  at most %v left", (each * time.Duration(s.most-iteration)).Round(time.Second))
+	}
+	return ""
 }
 
 // why returns how auto made the last pass, and its reason.
@@ -93,7 +112,14 @@ func (s *screen) bars() string {
 }
 
 func (s *screen) draw(line string) {
+	if s.quiet {
+		return
+	}
 	if s.live {
+		columns, _, err := term.GetSize(int(os.Stderr.Fd()))
+		if all := []rune(line); err == nil && columns > 1 && len(all) >= columns {
+			line = string(all[:columns-1]) // a line that wraps is not redrawn
+		}
 		fmt.Fprintf(os.Stderr, "\r\x1b[K%s", line)
 		s.mu.drawn = true
 		return

@@ -118,9 +118,12 @@ var embeddedOnly = []string{"executors", "slots", "memory", "disk", "pace", "pac
 type asked struct {
 	out, eventLog   string
 	overwrite, json bool
+	quiet           bool
 }
 
-func (f *trainFlags) asked() asked { return asked{f.out, f.engine.EventLog(), f.overwrite, f.json} }
+func (f *trainFlags) asked() asked {
+	return asked{f.out, f.engine.EventLog(), f.overwrite, f.json, f.quiet}
+}
 
 // validate checks the flags that concern the cluster before a job is submitted.
 func (s *submitFlags) validate(c *cobra.Command, a asked) error {
@@ -159,7 +162,7 @@ func (s *submitFlags) validate(c *cobra.Command, a asked) error {
 
 // kept are the flags that concern the submitter's side.
 var kept = []string{"driver", "detach", "pool", "weight", "priority", "timeout", "max-restarts", "binary", "json",
-	"out", "overwrite", "event-log", "config", "data-dir", "checkpoint-dir", "checkpoint-every", "resume"}
+	"quiet", "out", "overwrite", "event-log", "config", "data-dir", "checkpoint-dir", "checkpoint-every", "resume"}
 
 // jobArgs returns the flags that travel with the job; paths become absolute.
 func jobArgs(c *cobra.Command) []string {
@@ -223,6 +226,9 @@ func submit(c *cobra.Command, job string, args []string, s *submitFlags, a asked
 		return nil, nil
 	}
 	w := &watcher{client: client, addr: to.addr, id: reply.Id, maxWait: wait, log: os.Stderr}
+	if a.quiet {
+		w.log = io.Discard
+	}
 	info, err := w.follow(c.Context())
 	if c.Context().Err() != nil {
 		return nil, leaveOrCancel(client, s.driver, reply.Id)
@@ -275,7 +281,7 @@ func showResult(info *wire.JobInfo, f *trainFlags) error {
 		return fault.New(fault.Corrupt, "read the result of", info.Id, err)
 	}
 	r.Model = f.out
-	if err := newScreen(f.json).result(r); err != nil {
+	if err := newScreen(f.json, true, 0).result(r); err != nil {
 		return err
 	}
 	return f.converged(r)

@@ -15,12 +15,13 @@ import (
 
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/console"
+	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/web"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
-// openConsole makes what browsers are shown, where HTTP is served. A pasted token lets them read.
+// openConsole makes what browsers and terminals are shown. A pasted token lets a browser read.
 func (r *Replica) openConsole() {
 	r.sessions = web.NewSessions("volley_driver", func(token string) (web.Grant, bool) {
 		holds := func() bool { return r.admission.mayRead(token) }
@@ -142,6 +143,23 @@ func (s shown) Act(r *http.Request, do console.Action, job string) (err error) {
 	s.d.did(ctx, shortMethod(method), job, err)
 	return err
 }
+
+// Look shows how a job goes, in characters.
+func (d *Daemon) Look(_ context.Context, req *wire.LookRequest) (*wire.LookReply, error) {
+	run, err := d.console.Run(shown{d}, req.Id)
+	switch {
+	case fault.KindOf(err) == fault.Corrupt:
+		return nil, status.Error(codes.DataLoss, err.Error())
+	case err != nil:
+		return nil, err
+	case len(run.Points)+len(run.Steps) == 0:
+		return &wire.LookReply{}, nil
+	}
+	return &wire.LookReply{Text: run.Text(int(min(req.Columns, mostColumns)))}, nil
+}
+
+// mostColumns is how wide a terminal is taken to be at most.
+const mostColumns = 400
 
 // callerContext returns the context of a call by who has sent a request: of a certificate, or on loopback of the user
 // whose driver it is.

@@ -45,10 +45,9 @@ var routes = []route{
 
 // serveHTTP opens the REST interface, if one is configured.
 func (r *Replica) serveHTTP() (err error) {
-	if r.cfg.HTTP == "" {
+	if r.openConsole(); r.cfg.HTTP == "" {
 		return nil
 	}
-	r.openConsole()
 	cfg := web.Config{Addr: r.cfg.HTTP, ID: r.admission.self.ID, Refusal: r.refusal, Logger: r.log,
 		Login: web.EnterPath}
 	for _, at := range routes {

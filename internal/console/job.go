@@ -135,6 +135,20 @@ func (p *jobPage) made(s Source, id string, now time.Time) (parts []pages.Part, 
 	return append(head, p.parts...), over(info) && p.at == p.size && !news, nil
 }
 
+// Run returns how a job goes, as its event log has it so far.
+func (c *Console) Run(s Source, id string) (history.Run, error) {
+	p, err := c.jobOf(s, id)
+	if err != nil {
+		return history.Run{}, err
+	}
+	if _, _, err := p.made(s, id, time.Now()); err != nil {
+		return history.Run{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.run, p.failed
+}
+
 // figures shows the run as its log has it.
 func (p *jobPage) figures(id string) (parts []pages.Part) {
 	if len(p.run.Points)+len(p.run.Steps) == 0 {

@@ -85,3 +85,34 @@ func TestEvenExecutorsAreCalledSo(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestTextFitsATerminal: words, objective, strip and executors, of any width, whatever is known.
+func TestTextFitsATerminal(t *testing.T) {
+	t.Parallel()
+	for _, width := range []int{0, 40, 80, 200} {
+		c := uneven(true, "target")
+		c.Lost = []string{"slow"}
+		text := c.Text(width)
+		for _, want := range []string{"target", "splits      in steps 1 to 3", "         1  ░░░", "         0  ███",
+			"objective   █", "✕ slow", "An executor is lost; others have its splits: slow."} {
+			if !strings.Contains(strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(want), " ")) {
+				t.Errorf("%d columns: no %q in\n%s", width, want, text)
+			}
+		}
+		for _, line := range strings.Split(text, "\n") {
+			if n := len([]rune(line)); n > max(leastWidth, width) && width >= 80 {
+				t.Errorf("%d columns: %q has %d", width, line, n)
+			}
+		}
+	}
+	many := &Run{Job: "x", Splits: 5000, Speeds: make([]Known, 50), Executors: make([]string, 50)}
+	many.Speeds[0] = 1
+	for k := range 300 {
+		s := Step{Number: k + 1, Of: 1, Shares: make([]float64, 5000)}
+		many.Steps = append(many.Steps, s)
+	}
+	if text := many.Text(80); !strings.Contains(text, "in steps 233 to 300") || !strings.Contains(text, "312–624") ||
+		!strings.Contains(text, "and 38 more") || strings.Count(text, "\n") > 60 {
+		t.Errorf("of a large run:\n%s", text)
+	}
+}

@@ -39,6 +39,7 @@ const (
 	Cluster_Inspect_FullMethodName           = "/volley.wire.Cluster/Inspect"
 	Cluster_Inspected_FullMethodName         = "/volley.wire.Cluster/Inspected"
 	Cluster_Support_FullMethodName           = "/volley.wire.Cluster/Support"
+	Cluster_Look_FullMethodName              = "/volley.wire.Cluster/Look"
 	Cluster_Executors_FullMethodName         = "/volley.wire.Cluster/Executors"
 	Cluster_Drain_FullMethodName             = "/volley.wire.Cluster/Drain"
 	Cluster_Join_FullMethodName              = "/volley.wire.Cluster/Join"
@@ -99,6 +100,8 @@ type ClusterClient interface {
 	Inspected(ctx context.Context, in *Inspection, opts ...grpc.CallOption) (*InspectedReply, error)
 	// Support sends what is needed to find out what is wrong with a cluster.
 	Support(ctx context.Context, in *SupportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FilePart], error)
+	// Look shows how a job goes, as its event log has it so far.
+	Look(ctx context.Context, in *LookRequest, opts ...grpc.CallOption) (*LookReply, error)
 	// Executors lists executors.
 	Executors(ctx context.Context, in *ExecutorsRequest, opts ...grpc.CallOption) (*ExecutorsReply, error)
 	// Drain moves an executor's packs elsewhere and gives it no more work.
@@ -372,6 +375,16 @@ func (c *clusterClient) Support(ctx context.Context, in *SupportRequest, opts ..
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Cluster_SupportClient = grpc.ServerStreamingClient[FilePart]
 
+func (c *clusterClient) Look(ctx context.Context, in *LookRequest, opts ...grpc.CallOption) (*LookReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LookReply)
+	err := c.cc.Invoke(ctx, Cluster_Look_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *clusterClient) Executors(ctx context.Context, in *ExecutorsRequest, opts ...grpc.CallOption) (*ExecutorsReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ExecutorsReply)
@@ -574,6 +587,8 @@ type ClusterServer interface {
 	Inspected(context.Context, *Inspection) (*InspectedReply, error)
 	// Support sends what is needed to find out what is wrong with a cluster.
 	Support(*SupportRequest, grpc.ServerStreamingServer[FilePart]) error
+	// Look shows how a job goes, as its event log has it so far.
+	Look(context.Context, *LookRequest) (*LookReply, error)
 	// Executors lists executors.
 	Executors(context.Context, *ExecutorsRequest) (*ExecutorsReply, error)
 	// Drain moves an executor's packs elsewhere and gives it no more work.
@@ -663,6 +678,9 @@ func (UnimplementedClusterServer) Inspected(context.Context, *Inspection) (*Insp
 }
 func (UnimplementedClusterServer) Support(*SupportRequest, grpc.ServerStreamingServer[FilePart]) error {
 	return status.Error(codes.Unimplemented, "method Support not implemented")
+}
+func (UnimplementedClusterServer) Look(context.Context, *LookRequest) (*LookReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Look not implemented")
 }
 func (UnimplementedClusterServer) Executors(context.Context, *ExecutorsRequest) (*ExecutorsReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Executors not implemented")
@@ -975,6 +993,24 @@ func _Cluster_Support_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Cluster_SupportServer = grpc.ServerStreamingServer[FilePart]
 
+func _Cluster_Look_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LookRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Look(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Look_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Look(ctx, req.(*LookRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Cluster_Executors_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ExecutorsRequest)
 	if err := dec(in); err != nil {
@@ -1280,6 +1316,10 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Inspected",
 			Handler:    _Cluster_Inspected_Handler,
+		},
+		{
+			MethodName: "Look",
+			Handler:    _Cluster_Look_Handler,
 		},
 		{
 			MethodName: "Executors",
