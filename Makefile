@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build run test pictures image objects netns chaos builds race lint sim mutants mutate house soak bench bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
+.PHONY: build run test pictures site image objects netns chaos builds race lint sim mutants mutate house soak bench bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
 
 build:
 	$(GO) build -trimpath -ldflags=-s -o bin/volley ./cmd/volley
@@ -130,7 +130,11 @@ PEERS ?= ../shared/peers
 bench-peers: build
 	$(GO) run ./integration/bench/peers -peers $(PEERS) -only "$(ONLY)"
 
-# Pictures of docs/, of a real run: needs Chromium.
+# The documents as a site that needs no server, bin/site/index.html; Hugo is a tool of a module of its own.
+site:
+	cd docs/site && $(GO) tool hugo --quiet --noBuildLock --cleanDestinationDir --destination ../../bin/site
+
+# Pictures of docs/, of real runs: needs Chromium.
 pictures: build
 	cd bin && ./volley generate logistic --rows 60000 --features 40 --eps 0.2 --out train.libsvm
 	cd bin && ./volley run logistic --data train.libsvm --clock virtual --pace static:1,1,1,0.25 --pace-rate 100000 --sync absp \
