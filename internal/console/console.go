@@ -72,6 +72,7 @@ func (c *Console) Routes() []web.Route {
 	all := append(pages.Routes(), web.Route{Path: web.EnterPath, Serve: c.enter, Do: c.enter},
 		web.Route{Path: "/{$}", Serve: c.with(c.overview)},
 		web.Route{Path: "/live", Serve: c.with(c.overviewLive)},
+		web.Route{Path: "/compare", Serve: c.with(c.compare)},
 		web.Route{Path: "/jobs/{id}", Serve: c.with(c.job)},
 		web.Route{Path: "/jobs/{id}/live", Serve: c.with(c.jobLive)},
 		web.Route{Path: "/jobs/{id}/numbers/{figure}", Serve: c.with(c.numbers)},

@@ -164,7 +164,7 @@ func TestNothingThatOthersChooseRuns(t *testing.T) {
 	at, browser := serve(t, c, web.Grant{Change: true})
 	for _, path := range []string{"/", "/jobs/job-1", "/jobs/job-1/output", "/jobs/job-1/output?only=" +
 		url.QueryEscape(evil) + "&executor=" + url.QueryEscape(evil),
-		"/jobs/job-1/cancel", "/jobs/" + url.PathEscape(evil),
+		"/jobs/job-1/cancel", "/compare?job=job-1&job=" + url.QueryEscape(evil), "/jobs/" + url.PathEscape(evil),
 		"/jobs/" + url.PathEscape(evil+"x"), "/enter?token=" + url.QueryEscape(evil), "/?jobs=-1&executors=999"} {
 		_, body, h := get(t, browser, at+path)
 		if strings.Contains(body, "<script>") || strings.Contains(body, "<svg "+
@@ -441,6 +441,12 @@ func TestListsHavePages(t *testing.T) {
 		c.executors = append(c.executors, &wire.ExecutorInfo{Name: fmt.Sprintf("e%d", k), State: "alive"})
 	}
 	at, browser := serve(t, c, web.Grant{})
+	for query, want := range map[string]int{"": 400, "job=job-1": 400, "job=job-1&job=none": 404,
+		"job=job-1&job=job-2": 200} {
+		if code, page, _ := get(t, browser, at+"/compare?"+query); code != want {
+			t.Errorf("compare %q: status %d: %s", query, code, page)
+		}
+	}
 	code, first, _ := get(t, browser, at+"/")
 	if code != http.StatusOK || len(first) > 100_000 || !strings.Contains(first, "job-999<") ||
 		strings.Contains(first, "job-949<") || !strings.Contains(first, "1 to 50 of 1000") {

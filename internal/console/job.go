@@ -135,6 +135,56 @@ func (p *jobPage) made(s Source, id string, now time.Time) (parts []pages.Part, 
 	return append(head, p.parts...), over(info) && p.at == p.size && !news, nil
 }
 
+// mostCompared is how many jobs are compared at a time.
+const mostCompared = 8
+
+// compare lays the courses of jobs over each other, and shows what is said of each.
+func (c *Console) compare(s Source, w http.ResponseWriter, r *http.Request) {
+	ids := r.URL.Query()["job"]
+	if len(ids) < 2 || len(ids) > mostCompared {
+		c.fail(w, r, http.StatusBadRequest, fmt.Sprintf("choose 2 to %d jobs", mostCompared))
+		return
+	}
+	var runs []history.Run
+	for _, id := range ids {
+		run, err := c.Run(s, id)
+		if err != nil {
+			c.fail(w, r, http.StatusNotFound, web.Reason(err))
+			return
+		}
+		run.Name = id
+		runs = append(runs, run)
+	}
+	parts := []pages.Part{{ID: "over", HTML: drawn(history.Convergence(runs), "")}}
+	for i, id := range ids {
+		parts = append(parts, pages.Part{ID: fmt.Sprintf("job%d", i), HTML: fmt.Sprintf("<h2>%s</h2>%s%s",
+			link(jobPath(id), id), said(&runs[i]), drawn(runs[i].Figures()["shares"], ""))})
+	}
+	pages.Write(w, r, pages.Page{Title: "Compared: " + strings.Join(ids, ", "),
+		Back: []pages.Link{{Path: "/", Name: c.name}}, Parts: parts})
+}
+
+// drawn returns a figure, whose numbers are at a path.
+func drawn(f chart.Figure, numbers string) string {
+	var b strings.Builder
+	if f.Of != nil {
+		f.Linked(&b, numbers)
+	}
+	return b.String()
+}
+
+// said returns what is said of a run.
+func said(run *history.Run) string {
+	if len(run.Points)+len(run.Steps) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for i, words := range run.Words() {
+		fmt.Fprintf(&b, "<p%s>%s</p>", map[bool]string{true: " class=\"first\""}[i > 0], text(words))
+	}
+	return b.String()
+}
+
 // Run returns how a job goes, as its event log has it so far.
 func (c *Console) Run(s Source, id string) (history.Run, error) {
 	p, err := c.jobOf(s, id)
@@ -151,23 +201,10 @@ func (c *Console) Run(s Source, id string) (history.Run, error) {
 
 // figures shows the run as its log has it.
 func (p *jobPage) figures(id string) (parts []pages.Part) {
-	if len(p.run.Points)+len(p.run.Steps) == 0 {
-		parts = append(parts, pages.Part{ID: "words"})
-	} else {
-		var b strings.Builder
-		for i, words := range p.run.Words() {
-			fmt.Fprintf(&b, "<p%s>%s</p>", map[bool]string{true: " class=\"first\""}[i > 0], text(words))
-		}
-		parts = append(parts, pages.Part{ID: "words", HTML: b.String()})
-	}
-	parts = append(parts, pages.Part{ID: "last", HTML: lastStep(&p.run)})
+	parts = append(parts, pages.Part{ID: "words", HTML: said(&p.run)}, pages.Part{ID: "last", HTML: lastStep(&p.run)})
 	figures := p.run.Figures()
 	for _, name := range history.FigureNames {
-		var b strings.Builder
-		if f, ok := figures[name]; ok {
-			f.Linked(&b, jobPath(id, "numbers", name))
-		}
-		parts = append(parts, pages.Part{ID: name, HTML: b.String()})
+		parts = append(parts, pages.Part{ID: name, HTML: drawn(figures[name], jobPath(id, "numbers", name))})
 	}
 	return parts
 }

@@ -118,7 +118,8 @@ func jobTable(jobs []*wire.JobInfo, from place, now time.Time) string {
 	}
 	some, links := listed(jobs, from.jobs, func(at int) string { return place{at, from.executors}.path("/") })
 	var b strings.Builder
-	b.WriteString("<h2>Jobs</h2><div class=\"wide\" tabindex=\"0\"><table><tr><th>id</th><th>job</th><th>state</th>" +
+	b.WriteString("<h2>Jobs</h2><form action=\"/compare\"><div class=\"wide\" tabindex=\"0\"><table><tr>" +
+		"<th>compare</th><th>id</th><th>job</th><th>state</th>" +
 		"<th class=\"n\">step</th><th>submitted</th><th class=\"n\">took</th><th>pool</th><th>owner</th>" +
 		"<th>why</th></tr>\n")
 	for _, j := range some {
@@ -126,12 +127,14 @@ func jobTable(jobs []*wire.JobInfo, from place, now time.Time) string {
 		if j.Restarts > 0 {
 			why = fmt.Sprintf("restarted %d times. %s", j.Restarts, why)
 		}
-		fmt.Fprintf(&b, "<tr><td>%s</td><td>%s</td><td>%s</td><td class=\"n\">%d</td><td>%s</td><td "+
+		fmt.Fprintf(&b, "<tr><td><input type=\"checkbox\" name=\"job\" value=\"%s\" aria-label=\"compare %s\"></td>"+
+			"<td>%s</td><td>%s</td><td>%s</td><td class=\"n\">%d</td><td>%s</td><td "+
 			"class=\"n\">%s</td>"+
-			"<td>%s</td><td>%s</td><td>%s</td></tr>\n", link(jobPath(j.Id), j.Id), text(j.Job), state(j.State), j.Step,
+			"<td>%s</td><td>%s</td><td>%s</td></tr>\n", text(j.Id), text(j.Id), link(jobPath(j.Id), j.Id),
+			text(j.Job), state(j.State), j.Step,
 			clock(j.SubmittedUnixNs), took(lasted(j, now)), text(j.Pool), text(j.Owner), text(brief(why)))
 	}
-	b.WriteString("</table></div>" + links)
+	b.WriteString("</table></div><p><button>Compare</button></p></form>" + links)
 	return b.String()
 }
 

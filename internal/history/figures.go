@@ -30,7 +30,7 @@ func (c *Run) Figures() map[string]chart.Figure {
 // Draw shows a run, or compares several in one figure and shows each.
 func Draw(b *strings.Builder, runs []Run) {
 	if len(runs) > 1 {
-		convergence(runs).Write(b)
+		Convergence(runs).Write(b)
 	}
 	for i := range runs {
 		if len(runs) > 1 {
@@ -77,8 +77,8 @@ func (c *Run) line(least float64) chart.Line {
 	return l
 }
 
-// convergence shows how far each run is above the least objective of all, by time, on a logarithmic scale.
-func convergence(runs []Run) chart.Figure {
+// Convergence shows how far each run is above the least objective of all, by time, on a logarithmic scale.
+func Convergence(runs []Run) chart.Figure {
 	least := math.Inf(1)
 	for i := range runs {
 		for _, p := range runs[i].Points {

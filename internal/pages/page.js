@@ -69,7 +69,9 @@
       return;
     }
     waiting.delete(id);
+    const chosen = [...part.querySelectorAll("input:checked")].map(i => i.value);
     part.innerHTML = html;
+    for (const i of part.querySelectorAll("input[type=checkbox]")) i.checked = chosen.includes(i.value);
     offer(part);
   };
   events.addEventListener("part", e => {
