@@ -27,8 +27,17 @@ func (c *Run) Figures() map[string]chart.Figure {
 	return all
 }
 
-// Draw shows a run, or compares several in one figure and shows each.
+// Draw shows a run, or compares several in one figure and shows each, with the numbers of all figures.
 func Draw(b *strings.Builder, runs []Run) {
+	draw(b, runs, func(_ int, _ string, f chart.Figure) { f.Write(b) })
+}
+
+// DrawLinked does the same where a figure's numbers are elsewhere.
+func DrawLinked(b *strings.Builder, runs []Run, numbers func(run int, figure string) string) {
+	draw(b, runs, func(run int, name string, f chart.Figure) { f.Linked(b, numbers(run, name)) })
+}
+
+func draw(b *strings.Builder, runs []Run, write func(run int, name string, f chart.Figure)) {
 	if len(runs) > 1 {
 		Convergence(runs).Write(b)
 	}
@@ -43,7 +52,7 @@ func Draw(b *strings.Builder, runs []Run) {
 		figures := runs[i].Figures()
 		for k, name := range FigureNames {
 			if f, ok := figures[name]; ok && (k > 0 || len(runs) == 1) {
-				f.Write(b)
+				write(i, name, f)
 			}
 		}
 	}

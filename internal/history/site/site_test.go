@@ -123,7 +123,16 @@ func TestRunsOfAFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want strings.Builder
-	history.Draw(&want, []history.Run{run})
+	history.DrawLinked(&want, []history.Run{run}, func(_ int, figure string) string {
+		return "/numbers?" + url.Values{"log": {"a.log"}, "figure": {figure}}.Encode()
+	})
+	if code, numbers, _ := get(t, browser, at+"/numbers?log=a.log&figure=shares"); code != http.StatusOK ||
+		!strings.HasPrefix(numbers, "step,split,share,marked\n1,0,1,") {
+		t.Errorf("status %d: the numbers are %.200s", code, numbers)
+	}
+	if code, _, _ := get(t, browser, at+"/numbers?log=a.log&figure=none"); code != http.StatusNotFound {
+		t.Errorf("the numbers of no figure: status %d", code)
+	}
 	if _, page, _ := get(t, browser, at+"/runs?log=a.log"); !strings.Contains(page, want.String()) ||
 		strings.Contains(page, "style=") {
 		t.Errorf("the page does not have what a report has:\n%s", page)
