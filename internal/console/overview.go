@@ -167,8 +167,8 @@ func executorTable(all []*wire.ExecutorInfo, from place) string {
 		fmt.Fprintf(&b, "<tr><td>%s</td><td>%s</td><td class=\"n\">%d</td><td class=\"n\">%d</td><td "+
 			"class=\"n\">%s</td>"+
 			"<td>%s</td><td class=\"n\">%s</td><td class=\"n\">%s</td><td>%s</td><td>%s</td></tr>\n", text(e.Name),
-			state(e.State), e.Slots, e.Splits, rate(e.RowsPerSecond), meter(e.RowsPerSecond, top), bytes(e.Memory),
-			bytes(e.Disk), clock(e.SinceUnixNs), text(brief(e.Why)))
+			state(e.State), e.Slots, e.Splits, rate(e.RowsPerSecond), meter(e.RowsPerSecond, top), size(e.Memory),
+			size(e.Disk), clock(e.SinceUnixNs), text(brief(e.Why)))
 	}
 	b.WriteString("</table></div>" + links)
 	return b.String()

@@ -41,16 +41,16 @@ func took(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// bytes returns a number of bytes as it is read.
-func bytes(n uint64) string {
+// size returns a number of bytes as it is read.
+func size(n uint64) string {
 	if n == 0 {
 		return "–"
 	}
-	size, unit := float64(n), 0
-	for ; size >= 1024 && unit < 4; unit++ {
-		size /= 1024
+	left, unit := float64(n), 0
+	for ; left >= 1024 && unit < 4; unit++ {
+		left /= 1024
 	}
-	return fmt.Sprintf("%.3g %s", size, []string{"B", "KiB", "MiB", "GiB", "TiB"}[unit])
+	return fmt.Sprintf("%.3g %s", left, []string{"B", "KiB", "MiB", "GiB", "TiB"}[unit])
 }
 
 // clock returns when something was.

@@ -23,7 +23,7 @@ import (
 // Run is a job of two executors in virtual time that writes its event log. Its executors fold
 // what they are told to.
 type Run struct {
-	t       *testing.T
+	t       testing.TB
 	cfg     driver.JobConfig
 	options driver.LogOptions
 	job     *driver.Job
@@ -36,7 +36,7 @@ type Run struct {
 	steps   int
 }
 
-func newRun(t *testing.T, cfg driver.JobConfig) *Run {
+func newRun(t testing.TB, cfg driver.JobConfig) *Run {
 	cfg.ID, cfg.Executors, cfg.Record, cfg.Fingerprint = "job", 2, true, plan.Digest{7}
 	r := &Run{t: t, cfg: cfg, options: driver.OptionsOf(cfg)}
 	r.options.Slots, r.options.Clock = 1, "virtual"
@@ -226,9 +226,23 @@ func Seal(lines [][]byte) [][]byte {
 	return lines
 }
 
+// Large returns a log of a job under absp with a number of splits and steps, each of which leaves rows out.
+func Large(t testing.TB, splits, steps int) [][]byte {
+	r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, Ratio: 0.5, MinRows: 10}})
+	rows, counts := make([]int64, splits), make([]int64, splits)
+	for i := range rows {
+		rows[i], counts[i] = 100, 60+40*int64(i%2)
+	}
+	r.open(rows, nil, nil)
+	for range steps {
+		r.fold(plan.StepRequest{Train: true, Param: []byte("w"), Node: 2}, counts...)
+	}
+	return r.Written()
+}
+
 // Runs are the runs of the stories, by name.
-var Runs = map[string]func(*testing.T) *Run{
-	"absp": func(t *testing.T) *Run {
+var Runs = map[string]func(testing.TB) *Run{
+	"absp": func(t testing.TB) *Run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, Ratio: 0.5, MinRows: 10}})
 		r.open([]int64{100, 200, 100, 100, 100, 100}, nil, nil)
 		train := plan.StepRequest{Train: true, Param: []byte("w"), Node: 2}
@@ -238,27 +252,27 @@ var Runs = map[string]func(*testing.T) *Run{
 		r.fold(train, 100, 200, 100, 100, 100, 100)
 		return r
 	},
-	"bsp": func(t *testing.T) *Run {
+	"bsp": func(t testing.TB) *Run {
 		r := newRun(t, driver.JobConfig{FixedCursors: true})
 		r.open([]int64{100, 50}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 100, 50)
 		r.fold(plan.StepRequest{Train: true}, 100, 50)
 		return r
 	},
-	"whole": func(t *testing.T) *Run { // absp of ratio 1 leaves nothing out, but what is missing
+	"whole": func(t testing.TB) *Run { // absp of ratio 1 leaves nothing out, but what is missing
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, Ratio: 1}})
 		r.open([]int64{100, 100}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 100, 100)
 		return r
 	},
-	"batch": func(t *testing.T) *Run {
+	"batch": func(t testing.TB) *Run {
 		r := newRun(t, driver.JobConfig{BatchFraction: 0.25})
 		r.open([]int64{100, 3}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 25, 1)
 		r.fold(plan.StepRequest{Train: true, Batch: 0.5}, 50, 2)
 		return r
 	},
-	"auto": func(t *testing.T) *Run { // the first step shows that b has half of a's speed
+	"auto": func(t testing.TB) *Run { // the first step shows that b has half of a's speed
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.Automatic, Ratio: 0.6, MinRatio: 0.4}})
 		r.open([]int64{1000, 500}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 1000, 500)
@@ -266,19 +280,19 @@ var Runs = map[string]func(*testing.T) *Run{
 		r.fold(plan.StepRequest{Train: true}, 1000, 200)
 		return r
 	},
-	"weights": func(t *testing.T) *Run {
+	"weights": func(t testing.TB) *Run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
 		r.open([]int64{100, 100}, []float64{50, 200}, nil)
 		r.fold(plan.StepRequest{Train: true, Weighted: true}, 100, 60)
 		return r
 	},
-	"entries": func(t *testing.T) *Run {
+	"entries": func(t testing.TB) *Run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
 		r.open([]int64{100, 100}, nil, []int64{1000, 4000})
 		r.fold(plan.StepRequest{Train: true, Entries: true}, 100, 60)
 		return r
 	},
-	"packs": func(t *testing.T) *Run {
+	"packs": func(t testing.TB) *Run {
 		r := newRun(t, driver.JobConfig{})
 		r.open([]int64{100, 100}, nil, nil)
 		r.open([]int64{30}, []float64{5}, nil)
@@ -286,7 +300,7 @@ var Runs = map[string]func(*testing.T) *Run{
 		r.fold(plan.StepRequest{Pack: 0}, 100, 100)
 		return r
 	},
-	"resumed": func(t *testing.T) *Run {
+	"resumed": func(t testing.TB) *Run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
 		r.open([]int64{100, 100}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 100, 60)
@@ -294,7 +308,7 @@ var Runs = map[string]func(*testing.T) *Run{
 		r.fold(plan.StepRequest{Train: true}, 100, 70)
 		return r
 	},
-	"resumed-twice": func(t *testing.T) *Run { // a life of two steps, and one that begins with a pass
+	"resumed-twice": func(t testing.TB) *Run { // a life of two steps, and one that begins with a pass
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
 		r.open([]int64{100, 100}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 100, 60)
@@ -306,7 +320,7 @@ var Runs = map[string]func(*testing.T) *Run{
 		r.fold(plan.StepRequest{Train: true}, 100, 80)
 		return r
 	},
-	"resumed-packs": func(t *testing.T) *Run { // the second one after a step of the first
+	"resumed-packs": func(t testing.TB) *Run { // the second one after a step of the first
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
 		r.open([]int64{100, 100}, nil, nil)
 		r.open([]int64{30, 30}, nil, nil)
@@ -320,14 +334,14 @@ var Runs = map[string]func(*testing.T) *Run{
 		r.fold(plan.StepRequest{Train: true, Pack: 1}, 30, 20)
 		return r
 	},
-	"one-row": func(t *testing.T) *Run {
+	"one-row": func(t testing.TB) *Run {
 		r := newRun(t, driver.JobConfig{})
 		r.open([]int64{1, 100}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 1, 100)
 		r.fold(plan.StepRequest{Train: true}, 1, 100)
 		return r
 	},
-	"stranger": func(t *testing.T) *Run { // a third executor comes, of another plan, and says that it holds splits
+	"stranger": func(t testing.TB) *Run { // a third executor comes, of another plan, and says that it holds splits
 		r := newRun(t, driver.JobConfig{})
 		r.open([]int64{100, 100, 100}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 100, 100, 100)
@@ -340,7 +354,7 @@ var Runs = map[string]func(*testing.T) *Run{
 		r.fold(plan.StepRequest{Train: true}, 100, 100, 100)
 		return r
 	},
-	"continued": func(t *testing.T) *Run { // from another run's checkpoint, under options of its own
+	"continued": func(t testing.TB) *Run { // from another run's checkpoint, under options of its own
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1}})
 		r.open([]int64{100, 100}, nil, nil)
 		r.fold(plan.StepRequest{Train: true}, 100, 60)
@@ -351,7 +365,7 @@ var Runs = map[string]func(*testing.T) *Run{
 		r.fold(plan.StepRequest{Train: true}, 100, 70)
 		return r
 	},
-	"moved": func(t *testing.T) *Run {
+	"moved": func(t testing.TB) *Run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.ABSP, MinRows: 1},
 			Exchange: prioritizer.ExchangeConfig{Mode: prioritizer.PaperLiteral, Threshold: 1}})
 		r.open([]int64{100, 100}, nil, nil)
@@ -360,7 +374,7 @@ var Runs = map[string]func(*testing.T) *Run{
 		}
 		return r
 	},
-	"deadline": func(t *testing.T) *Run {
+	"deadline": func(t testing.TB) *Run {
 		r := newRun(t, driver.JobConfig{Sync: abss.Config{Policy: abss.Deadline, MinRows: 1, Grace: time.Millisecond}})
 		r.options.Clock = "real" // no clock wakes it when it wants to be
 		r.open([]int64{100, 100}, nil, nil)
@@ -370,7 +384,7 @@ var Runs = map[string]func(*testing.T) *Run{
 	},
 }
 
-func number(t *testing.T, word string) int {
+func number(t testing.TB, word string) int {
 	n, err := strconv.Atoi(word)
 	if err != nil {
 		t.Fatalf("%v", err)
@@ -379,7 +393,7 @@ func number(t *testing.T, word string) int {
 }
 
 // Changed returns a line with another value at a path; nil takes it out.
-func Changed(t *testing.T, line []byte, path string, v any) []byte {
+func Changed(t testing.TB, line []byte, path string, v any) []byte {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.UseNumber()
 	var all map[string]any
