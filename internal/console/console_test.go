@@ -179,7 +179,7 @@ func TestNothingThatOthersChooseRuns(t *testing.T) {
 		}
 	}
 	_, overview, _ := get(t, browser, at+"/")
-	for _, want := range []string{"the disk is &lt;full&gt;", "1 of 2 executors are lost", "restarted 3 times",
+	for _, want := range []string{"the disk is &lt;full&gt;", "1 of 2 executors are lost", "restarted 3 ×",
 		"1 jobs run, 0 wait, 0 are done, 1 failed", "&lt;script&gt;", "100 %</meter>", "3 MiB"} {
 		if !strings.Contains(overview, want) {
 			t.Errorf("the overview does not have %q:\n%s", want, overview)

@@ -251,7 +251,7 @@ func (p *jobPage) state(now time.Time) string {
 	}
 	b.WriteString(".</p>")
 	if i.Restarts > 0 {
-		fmt.Fprintf(&b, "<p class=\"alarm\">Its process was started again %d times.</p>", i.Restarts)
+		fmt.Fprintf(&b, "<p class=\"alarm\">Its process was started again (%d ×).</p>", i.Restarts)
 	}
 	if i.Why != "" {
 		fmt.Fprintf(&b, "<p class=\"alarm\">%s</p>", text(i.Why))

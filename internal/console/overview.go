@@ -125,7 +125,7 @@ func jobTable(jobs []*wire.JobInfo, from place, now time.Time) string {
 	for _, j := range some {
 		why := j.Why
 		if j.Restarts > 0 {
-			why = fmt.Sprintf("restarted %d times. %s", j.Restarts, why)
+			why = fmt.Sprintf("restarted %d ×. %s", j.Restarts, why)
 		}
 		fmt.Fprintf(&b, "<tr><td><input type=\"checkbox\" name=\"job\" value=\"%s\" aria-label=\"compare %s\"></td>"+
 			"<td>%s</td><td>%s</td><td>%s</td><td class=\"n\">%d</td><td>%s</td><td "+

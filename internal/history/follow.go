@@ -10,6 +10,7 @@ import (
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/audit"
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/tables/consistency"
 )
 
 // Read reads the event log of a run, whose decisions must follow from the reports that it has.
@@ -115,9 +116,27 @@ func (f *Following) begin(h *driver.LogHeader) {
 		c.Rows += n
 	}
 	c.Processed = make([]float64, len(h.N))
-	var args struct{ MaxIterations int }
-	if json.Unmarshal(h.Args, &args) == nil { // those of another program may be of any form
-		c.Most = args.MaxIterations
+	var args struct {
+		MaxIterations int
+		Model         *consistency.Model // of the tables that a job is made for
+		Bounded       *struct {
+			Model consistency.Model
+			Help  json.RawMessage
+		}
+	}
+	if json.Unmarshal(h.Args, &args) != nil { // those of another program may be of any form
+		return
+	}
+	c.Most = args.MaxIterations
+	switch b := args.Bounded; { // workers on tables train, not steps
+	case b != nil && len(b.Help) > 0 && string(b.Help) != "null":
+		c.Sync = "flexrr"
+	case b != nil && b.Model.Exact():
+		c.Sync = "ssp(0)"
+	case b != nil:
+		c.Sync = b.Model.String()
+	case args.Model != nil:
+		c.Sync = args.Model.String()
 	}
 	f.rows, f.all = h.N, [][]int64{h.N}
 }
@@ -127,13 +146,20 @@ func (f *Following) iteration(i *driver.LogIteration) {
 	f.run.thin()
 	at := time.Duration(i.TookNs)
 	f.point(Point{Iteration: i.Iteration, Began: at, Ended: at}, i.Values)
-	if stale, ok := i.Values["clocks_stale"]; ok {
-		slack, bounded := i.Values["slack"]
-		if !bounded {
-			slack = math.NaN()
-		}
-		f.run.Tables = append(f.run.Tables, Clock{i.Iteration, i.Values["clocks_ahead"], stale, slack})
+	f.clock(i.Iteration, i.Values)
+}
+
+// clock adds how far workers on tables were from each other, where that is known.
+func (f *Following) clock(iteration int, values map[string]float64) {
+	stale, ok := values["clocks_stale"]
+	if !ok {
+		return
 	}
+	slack, bounded := values["slack"]
+	if !bounded {
+		slack = math.NaN()
+	}
+	f.run.Tables = append(f.run.Tables, Clock{iteration, values["clocks_ahead"], stale, slack})
 }
 
 // point adds an objective, where there is one.
@@ -171,6 +197,7 @@ func (f *Following) pass(t audit.Told) {
 	values := map[string]float64{}
 	if e.Commit != nil {
 		p.Iteration, values = e.Commit.Iteration, e.Commit.Values
+		f.clock(p.Iteration, values)
 	}
 	if e.Objective != nil {
 		values = map[string]float64{"objective": *e.Objective}

@@ -82,7 +82,9 @@ func count(n int64, what string) string {
 // endings has what the rules that runs end by mean.
 var endings = map[string]string{"tolerance": "it has converged", "tol": "it has converged", "target": "it has " +
 	"reached its target",
-	"gap": "it has converged", "exact": "its solution is exact",
+	"gap": "it has converged", "duality-gap": "it has converged", "validation": "the loss on rows that were held out " +
+		"falls no more", "max-time": "it was stopped by its limit of time: with more it might become better",
+	"interrupted": "it was interrupted", "exact": "its solution is exact",
 	"max-iterations": "it was stopped by its limit of iterations: with more it might become better"}
 
 // end returns whether the model is done.
