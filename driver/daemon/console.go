@@ -24,6 +24,9 @@ import (
 // openConsole makes what browsers and terminals are shown. A pasted token lets a browser read.
 func (r *Replica) openConsole() {
 	r.sessions = web.NewSessions("volley_driver", func(token string) (web.Grant, bool) {
+		if r.admission.maySubmit(token) {
+			return web.Grant{Change: true, Holds: func() bool { return r.admission.maySubmit(token) }}, true
+		}
 		holds := func() bool { return r.admission.mayRead(token) }
 		return web.Grant{Holds: holds}, holds()
 	})

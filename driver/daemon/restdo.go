@@ -179,6 +179,9 @@ func (d *Daemon) getEvents(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		web.Extend(w)
+		if !d.mayRead(r) {
+			return // its token was revoked, or has expired
+		}
 		if string(raw) != last {
 			last = string(raw)
 			_, err = fmt.Fprintf(w, "event: job\ndata: %s\n\n", raw)

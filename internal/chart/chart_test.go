@@ -149,3 +149,23 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestAxesHaveFewMarks, however near or far apart the ends of an axis are.
+func TestAxesHaveFewMarks(t *testing.T) {
+	t.Parallel()
+	one := 0.3000905401803816
+	for _, ends := range [][2]float64{{one, math.Nextafter(one, 1)}, {one, one}, {-math.MaxFloat64, math.MaxFloat64},
+		{0, 5e-324}, {1e300, math.Nextafter(1e300, math.Inf(1))}, {-1, 1e-17}, {0, 7}, {math.Inf(-1), 1},
+		{1e15, 1e15 + 1}} {
+		for _, logarithmic := range []bool{false, true} {
+			all := ticks(scale{low: ends[0], high: ends[1]}, logarithmic)
+			if len(all) > mostTicks || len(all) == 0 && !math.IsInf(ends[0], 0) && !logarithmic {
+				t.Errorf("from %v to %v: %v", ends[0], ends[1], all)
+			}
+		}
+		l := &Lines{Across: "x", Up: "y", Loose: true, Lines: []Line{{X: []float64{1, 2}, Y: ends[:]}}}
+		if svg := SVG(l); strings.Contains(svg, "NaN") {
+			t.Errorf("from %v to %v: %s", ends[0], ends[1], svg)
+		}
+	}
+}

@@ -38,6 +38,9 @@ func (s scale) at(v float64) float64 {
 	if s.high == s.low {
 		return s.from
 	}
+	if math.IsInf(s.high-s.low, 0) {
+		return s.from + (v/2-s.low/2)/(s.high/2-s.low/2)*(s.to-s.from)
+	}
 	return s.from + (v-s.low)/(s.high-s.low)*(s.to-s.from)
 }
 
@@ -167,8 +170,8 @@ func above(b *strings.Builder, what string) {
 // there are two.
 func ticks(s scale, logarithmic bool) (all []float64) {
 	span := s.high - s.low
-	if span == 0 {
-		return []float64{s.low}
+	if !(span > 8*ulp(max(math.Abs(s.low), math.Abs(s.high)))) || math.IsInf(span, 0) {
+		return []float64{s.low} // there are no round values between numbers that differ by their last bits
 	}
 	step := math.Pow(10, math.Floor(math.Log10(span/2)))
 	for span/step > 5 {
@@ -177,11 +180,22 @@ func ticks(s scale, logarithmic bool) (all []float64) {
 	if logarithmic && span >= 2 {
 		step = math.Ceil(span / 5)
 	}
-	for v := math.Ceil(s.low/step) * step; v <= s.high+1e-9*span; v += step {
+	first := math.Ceil(s.low / step)
+	for k := range mostTicks {
+		v := (first + float64(k)) * step
+		if v > s.high+1e-9*span {
+			break
+		}
 		all = append(all, v)
 	}
 	return all
 }
+
+// mostTicks is how many values an axis has at most.
+const mostTicks = 12
+
+// ulp returns the distance of a number to the next.
+func ulp(v float64) float64 { return math.Nextafter(v, math.Inf(1)) - v }
 
 func (c *Lines) words() string {
 	var parts []string

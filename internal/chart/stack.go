@@ -12,6 +12,7 @@ type Stack struct {
 	Across, Up string
 	Parts      []string
 	Steps      [][]float64 // by step and part
+	Last       int         // the number of the last step, where a bar may be several; 0 is their number
 }
 
 // mostSteps is how many bars are drawn; of more steps, one is the mean of those that it stands for.
@@ -64,7 +65,7 @@ func (c *Stack) draw(b *strings.Builder) {
 			"text-anchor=\"end\">%s</text>", margin-4, y.at(v)+4, Number(v))
 	}
 	fmt.Fprintf(b, "<text class=\"axis\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s 1 to %d</text>", (margin+width)/2,
-		height-20, html.EscapeString(c.Across), len(c.Steps))
+		height-20, html.EscapeString(c.Across), max(c.Last, len(c.Steps)))
 	above(b, c.Up)
 	for i, part := range c.Parts {
 		x, y := margin+(width-margin)/2*(i%2), height-4+18*(i/2)

@@ -3,7 +3,6 @@ package chart
 import (
 	"fmt"
 	"html"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -18,7 +17,7 @@ type Strip struct {
 // Column is a step.
 type Column struct {
 	Name   string
-	Shares []float64 // by row, in [0, 1]
+	Shares []float64 // by row, in [0, 1]; nil is all of each
 	Mark   bool      // above the column
 }
 
@@ -31,7 +30,7 @@ const (
 
 // cell returns the least share of the rows and columns that a cell stands for.
 func (c *Strip) cell(rows, columns, i, k int) float64 {
-	least := math.Inf(1)
+	least := 1.0
 	for col := k * len(c.Columns) / columns; col < (k+1)*len(c.Columns)/columns; col++ {
 		for row := i * c.Rows / rows; row < (i+1)*c.Rows/rows; row++ {
 			if row < len(c.Columns[col].Shares) {
@@ -141,6 +140,9 @@ func (c *Strip) frame(b *strings.Builder, columns int, w float64) {
 func (c *Strip) words() string {
 	whole, none, cells := 0, 0, 0
 	for _, col := range c.Columns {
+		if col.Shares == nil {
+			cells, whole = cells+c.Rows, whole+c.Rows
+		}
 		for _, s := range col.Shares {
 			cells++
 			if s >= 1 {

@@ -13,7 +13,8 @@ import (
 
 // asked are the questions that buttons are confirmed by.
 var asked = map[Action]string{
-	Cancel: "Cancel it? Its process ends; what it has trained so far is in its last checkpoint.",
+	Cancel: "Cancel it? Its process ends. A job of a cluster can be resumed from its last checkpoint; a run in one " +
+		"process can where it was started with --checkpoint-every, and is lost otherwise.",
 	Resume: "Resume it? It goes on from its last checkpoint.",
 }
 
@@ -86,14 +87,16 @@ func (c *Console) output(s Source, w http.ResponseWriter, r *http.Request) {
 // outputLive follows the same.
 func (c *Console) outputLive(s Source, w http.ResponseWriter, r *http.Request) {
 	id, of, only := r.PathValue("id"), r.URL.Query().Get("executor"), r.URL.Query().Get("only")
-	began := time.Time{}
-	c.follow(w, r, r.URL.String(), func() ([]pages.Part, bool) {
-		part := printed(s, id, of, only)
-		info, err := s.Job(id)
-		if err == nil && !over(info) {
-			began = time.Now()
+	last := time.Now() // when it was seen to go on
+	name := jobPath(id, "output", "live") + "?" + url.Values{"executor": {of}, "only": {only}}.Encode()
+	c.follow(s, w, r, name, func() made {
+		began := time.Now()
+		m := made{parts: []pages.Part{printed(s, id, of, only)}, cost: time.Since(began)}
+		if info, err := s.Job(id); err == nil && !over(info) {
+			last = began
 		}
-		return []pages.Part{part}, time.Since(began) > time.Second // what it prints last may come after its end
+		m.ended = began.Sub(last) > time.Second // what it prints last may come after its end
+		return m
 	})
 }
 

@@ -116,7 +116,7 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 	if c.known != nil {
 		if g, ok := c.known(r); ok {
 			c.sessions.Begin(w, r, g)
-			http.Redirect(w, r, "/", http.StatusSeeOther)
+			web.Opened(w, r, "/")
 			return
 		}
 	}
@@ -126,7 +126,7 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 	}
 	if token != "" {
 		if c.sessions.Enter(w, r, token) {
-			http.Redirect(w, r, "/", http.StatusSeeOther)
+			web.Opened(w, r, "/")
 			return
 		}
 		why = "<p class=\"alarm\">This token opens nothing: a link works once, and tokens expire.</p>"
@@ -135,10 +135,13 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 	if why != "" {
 		code = http.StatusUnauthorized
 	}
-	pages.WriteStatus(w, r, code, pages.Page{Title: c.name, Parts: []pages.Part{{ID: "enter", HTML: why +
-		`<form method="post" action="/enter"><p><label>Read token <input name="token" type="password" ` +
-		`autocomplete="off" size="50"></label> <button>Open</button></p></form><p>volley token create --role read ` +
-		`makes one; the driver prints a link that works once when it starts.</p>`}}})
+	door := "<p>Open the link that was printed when the run began; it works once.</p>"
+	if c.sessions.Tokens() {
+		door = `<form method="post" action="/enter"><p><label>Token <input name="token" type="password" ` +
+			`autocomplete="off" size="50"></label> <button>Open</button></p></form><p>volley token create --role read ` +
+			`makes one; the driver prints a link that works once when it starts.</p>`
+	}
+	pages.WriteStatus(w, r, code, pages.Page{Title: c.name, Parts: []pages.Part{{ID: "enter", HTML: why + door}}})
 }
 
 // mostForm is how many bytes a form may have.

@@ -265,7 +265,7 @@ func TestWhoHasNoSessionIsLedToTheDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, page, _ := read(t, res); code != http.StatusOK || !strings.Contains(page, "Read token") {
+	if code, page, _ := read(t, res); code != http.StatusOK || !strings.Contains(page, "Token <input") {
 		t.Errorf("status %d: %s", code, page)
 	}
 	for token, want := range map[string]int{"bad": http.StatusUnauthorized, "good": http.StatusOK} {

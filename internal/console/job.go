@@ -33,7 +33,9 @@ type jobPage struct {
 	info   *wire.JobInfo
 	run    history.Run
 	parts  []pages.Part
+	drawn  int64 // what of the log they have
 	used   time.Time
+	chases bool // what is not read yet of the log is being read
 }
 
 // jobOf returns a job's page.
@@ -115,24 +117,61 @@ func (p *jobPage) broken(name string, from int64, err error) {
 	p.begin(name)
 }
 
-// made returns the parts of a job's page, and whether they change no more.
-func (p *jobPage) made(s Source, id string, now time.Time) (parts []pages.Part, ended bool, err error) {
-	info, err := s.Job(id)
-	if err != nil {
-		return nil, false, err
+// made returns a job's page, and the job.
+func (p *jobPage) made(s Source, id string, now time.Time) (m made, info *wire.JobInfo, err error) {
+	if info, err = s.Job(id); err != nil {
+		return m, nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.used = now
 	news := p.read(info.Job)
-	if p.info == nil || news {
-		if p.run = (history.Run{}); p.follow != nil {
-			p.run = p.follow.Run()
-		}
-		p.parts = p.figures(id)
+	if p.at < p.size && p.failed == nil {
+		p.chase(info.Job)
+	}
+	if p.drawn != p.at || p.info == nil || over(info) != over(p.info) || news {
+		began := time.Now()
+		p.draw(id, info)
+		m.cost = time.Since(began)
 	}
 	p.info = info
-	head := []pages.Part{{ID: "state", HTML: p.state(now)}}
-	return append(head, p.parts...), over(info) && p.at == p.size && !news, nil
+	m.parts = append([]pages.Part{{ID: "state", HTML: p.state(now)}}, p.parts...)
+	m.ended = over(info) && (p.at == p.size || p.failed != nil) && !news
+	return m, info, nil
+}
+
+// draw makes the parts of what was read.
+func (p *jobPage) draw(id string, info *wire.JobInfo) {
+	if p.run = (history.Run{}); p.follow != nil {
+		p.run = p.follow.Run()
+	}
+	p.run.Goes, p.run.Partial = !over(info), p.at < p.size
+	p.parts, p.drawn = p.figures(id), p.at
+}
+
+// How much of a core reading what a log has already may take, and for how long it goes on when its page is looked at no
+// more.
+const (
+	chasePause = readFor
+	chaseFor   = 10 * time.Second
+)
+
+// chase reads on until there is no more, beside the pages that are made meanwhile.
+func (p *jobPage) chase(name string) {
+	if p.chases {
+		return
+	}
+	p.chases = true
+	go func() {
+		for more := true; more; {
+			time.Sleep(chasePause)
+			p.mu.Lock()
+			p.read(name)
+			more = p.at < p.size && p.failed == nil && time.Since(p.used) < chaseFor
+			p.chases = more
+			p.mu.Unlock()
+		}
+	}()
 }
 
 // mostCompared is how many jobs are compared at a time.
@@ -185,18 +224,31 @@ func said(run *history.Run) string {
 	return b.String()
 }
 
-// Run returns how a job goes, as its event log has it so far.
-func (c *Console) Run(s Source, id string) (history.Run, error) {
+// runWait is how long it is waited for a log to be read.
+const runWait = 5 * time.Second
+
+// Run returns how a job goes, as its event log has it so far; where that is long, as far as it was read.
+func (c *Console) Run(s Source, id string) (run history.Run, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("its event log cannot be shown: %v", r)
+		}
+	}()
 	p, err := c.jobOf(s, id)
 	if err != nil {
-		return history.Run{}, err
+		return run, err
 	}
-	if _, _, err := p.made(s, id, time.Now()); err != nil {
-		return history.Run{}, err
+	for until := time.Now().Add(runWait); ; {
+		if _, _, err := p.made(s, id, time.Now()); err != nil {
+			return run, err
+		}
+		p.mu.Lock()
+		run, err = p.run, p.failed
+		p.mu.Unlock()
+		if err != nil || !run.Partial || time.Now().After(until) {
+			return run, err
+		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.run, p.failed
 }
 
 // figures shows the run as its log has it.
@@ -245,9 +297,15 @@ const mostMoves = 10
 func (p *jobPage) state(now time.Time) string {
 	i := p.info
 	var b strings.Builder
-	fmt.Fprintf(&b, "<p>%s step %d, %s since it was submitted", state(i.State), i.Step, took(lasted(i, now)))
+	fmt.Fprintf(&b, "<p>%s ", state(i.State))
+	if k := p.run.Iteration(); k > 0 && !p.run.Partial {
+		fmt.Fprintf(&b, "iteration %d, ", k)
+	} else if i.Step > 0 {
+		fmt.Fprintf(&b, "step %d, ", i.Step)
+	}
+	fmt.Fprintf(&b, "%s since it was submitted", took(lasted(i, now)))
 	if left, known := p.run.Left(); known && i.State == "running" {
-		fmt.Fprintf(&b, ", at most %s left", took(left))
+		fmt.Fprintf(&b, ", about %s to its limits", took(left))
 	}
 	b.WriteString(".</p>")
 	if i.Restarts > 0 {
@@ -260,7 +318,8 @@ func (p *jobPage) state(now time.Time) string {
 	case p.failed != nil:
 		fmt.Fprintf(&b, "<p class=\"alarm\">Its event log cannot be shown: %s</p>", text(p.failed.Error()))
 	case p.at < p.size:
-		fmt.Fprintf(&b, "<p role=\"status\">%.0f %% of its event log are read.</p>", 100*float64(p.at)/float64(p.size))
+		fmt.Fprintf(&b, "<p role=\"status\">%.0f %% of its event log are read so far: what follows is of these.</p>",
+			100*float64(p.at)/float64(p.size))
 	case p.size == 0 && !over(i):
 		b.WriteString("<p role=\"status\">It has no event log yet: it loads, or waits for its turn.</p>")
 	}
@@ -275,15 +334,22 @@ func (c *Console) job(s Source, w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, http.StatusNotFound, web.Reason(err))
 		return
 	}
-	parts, _, err := p.made(s, id, time.Now())
+	var info *wire.JobInfo
+	m := guarded(func() (m made) {
+		m, info, err = p.made(s, id, time.Now())
+		return m
+	})
 	if err != nil {
 		c.fail(w, r, http.StatusNotFound, web.Reason(err))
 		return
 	}
-	pages.Write(w, r, pages.Page{Title: fmt.Sprintf("%s, %s", p.info.Job, id),
+	if info == nil {
+		info = &wire.JobInfo{Id: id}
+	}
+	pages.Write(w, r, pages.Page{Title: fmt.Sprintf("%s, %s", info.Job, id),
 		Back: []pages.Link{{Path: "/", Name: c.name}}, Live: jobPath(id, "live"),
-		Parts: append([]pages.Part{{ID: "do", HTML: c.buttons(r, p.info)}}, append(parts,
-			pages.Part{ID: "how", HTML: configuration(p.info)})...)})
+		Parts: append([]pages.Part{{ID: "do", HTML: c.buttons(r, info)}}, append(m.parts,
+			pages.Part{ID: "how", HTML: configuration(info)})...)})
 }
 
 // buttons shows what the reader may do, and where there is more.
@@ -292,7 +358,11 @@ func (c *Console) buttons(r *http.Request, i *wire.JobInfo) string {
 	b.WriteString("<p>" + link(jobPath(i.Id, "output"), "what it prints"))
 	if s, ok := c.sessions.Of(r); ok && s.Change {
 		b.WriteString(" · " + link(jobPath(i.Id, "events.jsonl"), "event log"))
-		for _, do := range []Action{Cancel, Resume} {
+		do := Cancel
+		if over(i) {
+			do = Resume
+		}
+		if i.State != "done" {
 			b.WriteString(" · " + link(jobPath(i.Id, string(do)), string(do)+" it"))
 		}
 	}
@@ -316,29 +386,27 @@ func (c *Console) jobLive(s Source, w http.ResponseWriter, r *http.Request) {
 		web.Refuse(w, http.StatusNotFound, web.Reason(err))
 		return
 	}
-	c.follow(w, r, r.URL.Path, func() ([]pages.Part, bool) {
-		parts, ended, err := p.made(s, id, time.Now())
+	c.follow(s, w, r, jobPath(id, "live"), func() made {
+		m, _, err := p.made(s, id, time.Now())
 		if err != nil {
-			return []pages.Part{{ID: "state", HTML: "<p class=\"alarm\">" + text(web.Reason(err)) + "</p>"}}, true
+			return made{parts: []pages.Part{{ID: "state", HTML: alarm(web.Reason(err))}}, ended: true}
 		}
-		return parts, ended
+		return m
 	})
 }
 
 // numbers returns the numbers of one of a job's figures.
 func (c *Console) numbers(s Source, w http.ResponseWriter, r *http.Request) {
-	p, err := c.jobOf(s, r.PathValue("id"))
+	run, err := c.Run(s, r.PathValue("id"))
 	if err != nil {
 		web.Refuse(w, http.StatusNotFound, web.Reason(err))
 		return
 	}
-	if _, _, err := p.made(s, r.PathValue("id"), time.Now()); err != nil {
-		web.Refuse(w, http.StatusNotFound, web.Reason(err))
+	if run.Partial {
+		web.Refuse(w, http.StatusServiceUnavailable, "its event log is not read to its end yet: ask again")
 		return
 	}
-	p.mu.Lock()
-	f, ok := p.run.Figures()[r.PathValue("figure")]
-	p.mu.Unlock()
+	f, ok := run.Figures()[r.PathValue("figure")]
 	if !ok {
 		web.Refuse(w, http.StatusNotFound, "there is no such figure")
 		return
@@ -370,7 +438,7 @@ func (c *Console) eventLog(s Source, w http.ResponseWriter, r *http.Request) {
 	for buf := make([]byte, readPart); ; {
 		n, err := file.Read(buf)
 		web.Extend(w)
-		if _, failed := w.Write(buf[:n]); failed != nil || err != nil {
+		if _, failed := w.Write(buf[:n]); failed != nil || err != nil || !c.Open(r) {
 			return
 		}
 	}

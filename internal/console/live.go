@@ -12,8 +12,8 @@ import (
 	"github.com/volley-engine/volley/internal/web"
 )
 
-// How often what is looked at is looked for changes: at most this often, and so that making a page takes no more than
-// a hundredth of a core, however many look at it.
+// How often what is looked at is looked for changes: at most this often, and so that drawing it takes no more than a
+// hundredth of a core, however many look at it.
 const (
 	liveTick  = 200 * time.Millisecond
 	liveShare = 100
@@ -27,14 +27,21 @@ type topic struct {
 	viewers int
 
 	mu      sync.Mutex
-	parts   []pages.Part
+	parts   []pages.Part // nil before they are made
 	ended   bool
 	changed chan struct{} // closed at the next change
 }
 
-// follow sends the parts of a page as they change, until the reader leaves, takes nothing, or nothing changes any more.
-func (c *Console) follow(w http.ResponseWriter, r *http.Request, name string,
-	build func() (parts []pages.Part, ended bool)) {
+// made is a page as it is: its parts, whether they change no more, and what it has cost to draw them.
+type made struct {
+	parts []pages.Part
+	ended bool
+	cost  time.Duration
+}
+
+// follow sends the parts of a page as they change, until the reader leaves, takes nothing, may not read any more, or
+// nothing changes any more.
+func (c *Console) follow(s Source, w http.ResponseWriter, r *http.Request, name string, build func() made) {
 	t := c.view(name, build)
 	if t == nil {
 		web.Refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are left open: close some", mostViewers))
@@ -44,10 +51,16 @@ func (c *Console) follow(w http.ResponseWriter, r *http.Request, name string,
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
 	var sent []pages.Part
-	for beat := time.NewTicker(beatEvery); ; {
+	for {
 		parts, ended, changed := t.now()
 		web.Extend(w)
+		if !c.Open(r) || c.source() != s { // the token was revoked, or another driver leads
+			_ = send(w, nil, nil, true)
+			return
+		}
 		if !send(w, sent, parts, ended) || ended {
 			return
 		}
@@ -65,7 +78,7 @@ func (c *Console) follow(w http.ResponseWriter, r *http.Request, name string,
 }
 
 // beatEvery is how often a page that does not change is written to.
-const beatEvery = 15 * time.Second
+const beatEvery = 5 * time.Second
 
 // send writes the parts that differ from those sent before, and reports whether the reader has taken them.
 func send(w http.ResponseWriter, before, now []pages.Part, ended bool) bool {
@@ -88,7 +101,7 @@ func send(w http.ResponseWriter, before, now []pages.Part, ended bool) bool {
 }
 
 // view returns a topic with one more viewer; nil where there are too many.
-func (c *Console) view(name string, build func() ([]pages.Part, bool)) *topic {
+func (c *Console) view(name string, build func() made) *topic {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen >= mostViewers {
@@ -98,9 +111,8 @@ func (c *Console) view(name string, build func() ([]pages.Part, bool)) *topic {
 	t := c.topics[name]
 	if t == nil {
 		t = &topic{changed: make(chan struct{})}
-		t.parts, t.ended = build()
 		c.topics[name] = t
-		go c.keep(name, t, build)
+		go c.keep(t, build)
 	}
 	t.viewers++
 	return t
@@ -123,17 +135,26 @@ func (c *Console) watched(t *topic) bool {
 }
 
 // keep makes a topic's parts again and again, while there are viewers and until they change no more.
-func (c *Console) keep(name string, t *topic, build func() ([]pages.Part, bool)) {
-	pause := liveTick
+func (c *Console) keep(t *topic, build func() made) {
 	for c.watched(t) {
-		time.Sleep(pause)
-		began := time.Now()
-		parts, ended := build()
-		pause = max(liveTick, liveShare*time.Since(began))
-		if t.publish(parts, ended); ended {
+		m := guarded(build)
+		if t.publish(m.parts, m.ended); m.ended {
 			return
 		}
+		time.Sleep(max(liveTick, liveShare*m.cost))
 	}
+}
+
+// guarded makes a page of what others have written: where that brings the drawing down, the page says so and the
+// process goes on.
+func guarded(build func() made) (m made) {
+	defer func() {
+		if r := recover(); r != nil {
+			why := alarm(fmt.Sprintf("This cannot be shown: %v", r))
+			m = made{parts: []pages.Part{{ID: "state", HTML: why}}, ended: true}
+		}
+	}()
+	return build()
 }
 
 func (t *topic) now() (parts []pages.Part, ended bool, changed <-chan struct{}) {

@@ -27,7 +27,10 @@ func (c *Console) overview(s Source, w http.ResponseWriter, r *http.Request) {
 
 func (c *Console) overviewLive(s Source, w http.ResponseWriter, r *http.Request) {
 	from := places(r.URL.Query())
-	c.follow(w, r, from.path("/live"), func() ([]pages.Part, bool) { return overviewParts(s, from, time.Now()), false })
+	c.follow(s, w, r, from.path("/live"), func() made {
+		began := time.Now()
+		return made{parts: overviewParts(s, from, began), cost: time.Since(began)}
+	})
 }
 
 // place is where the lists of a page begin.

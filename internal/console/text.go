@@ -18,6 +18,9 @@ func jobPath(id string, below ...string) string {
 	return "/jobs/" + url.PathEscape(id) + strings.Join(append([]string{""}, below...), "/")
 }
 
+// alarm returns what is shown of something that an operator has to see to.
+func alarm(what string) string { return "<p class=\"alarm\">" + text(what) + "</p>" }
+
 // link returns a link to a path.
 func link(path, name string) string {
 	return fmt.Sprintf("<a href=\"%s\">%s</a>", text(path), text(name))

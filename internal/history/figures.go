@@ -110,7 +110,7 @@ func Convergence(runs []Run) chart.Figure {
 	}
 	return chart.Figure{Title: "Objective above the least of all runs, by time", Of: lines,
 		Read: "Good: a line that falls steeply, and goes on falling. Bad: one that lies flat, or rises. Then look at " +
-			"the shares below: where many are low, raise --ratio, or leave it to --sync auto. Hollow points are " +
+			"the shares below: where many are low, raise --sync-ratio, or leave it to --sync auto. Hollow points are " +
 			"steps " +
 			"that ended before every row was processed."}
 }
@@ -137,11 +137,8 @@ func (c *Run) tables() chart.Figure {
 func (c *Run) shares() chart.Figure {
 	strip := &chart.Strip{Down: "split", Across: "step", Rows: c.Splits}
 	for _, s := range c.Steps {
-		col := chart.Column{Name: strconv.Itoa(s.Number), Mark: s.Moves > 0, Shares: s.Shares}
-		if s.Shares == nil { // of another pack
-			col.Shares = slices.Repeat([]float64{1}, c.Splits)
-		}
-		strip.Columns = append(strip.Columns, col)
+		strip.Columns = append(strip.Columns, chart.Column{Name: strconv.Itoa(s.Number), Mark: s.Moves > 0,
+			Shares: s.Shares})
 	}
 	return chart.Figure{Title: "Share of each split in each step", Of: strip,
 		Read: "Good: full cells all over, or pale ones that are full in the next step: what was left out comes first " +
@@ -279,7 +276,7 @@ func (c *Run) phases() chart.Figure {
 			s.Phases.Update, s.Phases.Exchange} {
 			part = append(part, time.Duration(max(0, ns)).Seconds()/float64(s.Of))
 		}
-		stack.Steps = append(stack.Steps, part)
+		stack.Steps, stack.Last = append(stack.Steps, part), s.Number
 	}
 	return chart.Figure{Title: "What the time of steps goes into", Of: stack,
 		Read: "Good: nearly all is until the first finisher, when all executors work. Bad: much after it, which is " +

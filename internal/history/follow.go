@@ -118,6 +118,7 @@ func (f *Following) begin(h *driver.LogHeader) {
 	c.Processed = make([]float64, len(h.N))
 	var args struct {
 		MaxIterations int
+		MaxTime       time.Duration
 		Model         *consistency.Model // of the tables that a job is made for
 		Bounded       *struct {
 			Model consistency.Model
@@ -127,7 +128,7 @@ func (f *Following) begin(h *driver.LogHeader) {
 	if json.Unmarshal(h.Args, &args) != nil { // those of another program may be of any form
 		return
 	}
-	c.Most = args.MaxIterations
+	c.Most, c.MostTime = args.MaxIterations, args.MaxTime
 	switch b := args.Bounded; { // workers on tables train, not steps
 	case b != nil && len(b.Help) > 0 && string(b.Help) != "null":
 		c.Sync = "flexrr"
@@ -206,6 +207,7 @@ func (f *Following) pass(t audit.Told) {
 	if f.saw(t); !e.Work {
 		return
 	}
+	f.run.passes = true
 	s := Step{Iteration: p.Iteration, Why: e.Why, Values: values}
 	if e.Pack == 0 {
 		f.covered(&s, e.C, nil)

@@ -17,7 +17,7 @@ func TestLogsOfEveryVersionOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		words, steps, figures := strings.Join(run.Words(), " "), "4 steps in 0.0", 6
+		words, steps, figures := strings.Join(run.Words(), " "), "4 steps, the last", 6
 		if version > 2 { // whose default solver made whole passes, which logs of then do not call steps
 			steps, figures = "", 1
 		}
@@ -93,5 +93,21 @@ func TestLongRunsAreBounded(t *testing.T) {
 	if n != steps || cut != 1 || took != steps || least != 0.25 || most != 9 ||
 		run.Points[len(run.Points)-1].Iteration != steps {
 		t.Errorf("%d steps, %d cut, in %d, share %v, objective %v", n, cut, took, least, most)
+	}
+}
+
+// TestWhatWasShownDoesNotChange: a run that was taken from one that is followed stays as it was.
+func TestWhatWasShownDoesNotChange(t *testing.T) {
+	t.Parallel()
+	run := &Run{Splits: 1}
+	for k := range mostSteps {
+		run.Steps = append(run.Steps, Step{Number: k + 1, Of: 1, Shares: []float64{float64(1 - k%2)}})
+	}
+	f := &Following{run: *run}
+	before := f.Run()
+	f.run.thin()
+	is, was := f.run.Steps[0].Shares[0], before.Steps[0].Shares[0]
+	if len(f.run.Steps) != mostSteps/2 || was != 1 || is != 0 {
+		t.Errorf("%d steps, the first was %v and is %v", len(f.run.Steps), was, is)
 	}
 }

@@ -21,25 +21,30 @@ func (k Known) MarshalJSON() ([]byte, error) {
 
 // Run is how a run went. However long it was, what is kept of it is bounded (see thin.go).
 type Run struct {
-	Name      string    `json:"name"`
-	Job       string    `json:"job"`
-	Sync      string    `json:"sync"`
-	Version   int       `json:"version"`  // of the log
-	Ratio     float64   `json:"ratio"`    // share of all rows at which a step may end
-	Exchange  string    `json:"exchange"` // how splits move
-	Executors []string  `json:"executors"`
-	Lost      []string  `json:"lost,omitempty"` // of them, at the end
-	Speeds    []Known   `json:"speeds"`         // rows a second that each executor folds, the median of its last results
-	Splits    int       `json:"splits"`
-	Rows      int64     `json:"rows"`
-	Points    []Point   `json:"points"`
-	Steps     []Step    `json:"steps"`
-	Tables    []Clock   `json:"tables,omitempty"`
-	Processed []float64 `json:"processed,omitempty"`        // how often the rows of each split were folded in steps
-	StoppedBy string    `json:"stopped_by"`                 // empty is that the log has no end
-	Last      *Step     `json:"-"`                          // step, by itself
-	LeftOut   bool      `json:"reports_left_out,omitempty"` // its log does not have what executors reported
-	Most      int       `json:"most_iterations"`            // that it may make; 0 is not known
+	Name      string        `json:"name"`
+	Job       string        `json:"job"`
+	Sync      string        `json:"sync"`
+	Version   int           `json:"version"`  // of the log
+	Ratio     float64       `json:"ratio"`    // share of all rows at which a step may end
+	Exchange  string        `json:"exchange"` // how splits move
+	Executors []string      `json:"executors"`
+	Lost      []string      `json:"lost,omitempty"` // of them, at the end
+	Speeds    []Known       `json:"speeds"`         // rows a second that each executor folds, the median of its last results
+	Splits    int           `json:"splits"`
+	Rows      int64         `json:"rows"`
+	Points    []Point       `json:"points"`
+	Steps     []Step        `json:"steps"`
+	Tables    []Clock       `json:"tables,omitempty"`
+	Processed []float64     `json:"processed,omitempty"`        // how often the rows of each split were folded in steps
+	StoppedBy string        `json:"stopped_by"`                 // empty is that the log has no end
+	Last      *Step         `json:"-"`                          // step, by itself
+	LeftOut   bool          `json:"reports_left_out,omitempty"` // its log does not have what executors reported
+	Most      int           `json:"most_iterations"`            // that it may make; 0 is not known
+	MostTime  time.Duration `json:"most_time_ns"`               // that it may take; 0 is not known
+	// Goes is that the run is known to go on, and Partial that its log is not read to its end.
+	Goes    bool `json:"-"`
+	Partial bool `json:"-"`
+	passes  bool // steps are passes of a method, or some are
 }
 
 // Point is an objective that a step, an evaluation or an iteration of a loop without steps has found.
@@ -105,18 +110,27 @@ func (c *Run) objective() (p Point, known bool) {
 	return c.Points[len(c.Points)-1], true
 }
 
-// Left returns for how long the run goes on at most, as far as it goes as before; false where that is not known.
-func (c *Run) Left() (time.Duration, bool) {
-	p, known := c.objective()
-	if !known || c.Most == 0 || p.Iteration < 2 || p.Iteration >= c.Most || c.StoppedBy != "" {
+// Left returns for about how long the run goes on to its limits, where it goes on as before and no other rule ends it;
+// false where that is not known.
+func (c *Run) Left() (left time.Duration, known bool) {
+	p, some := c.objective()
+	if !some || c.Partial || c.StoppedBy != "" {
 		return 0, false
 	}
 	from := c.Points[max(0, len(c.Points)-recent)]
-	if from.Iteration == p.Iteration {
-		return 0, false
+	if made := p.Iteration - from.Iteration; made > 0 && c.Most > p.Iteration && c.Job != "als" { // which counts halves
+		left, known = (p.Ended-from.Ended)/time.Duration(made)*time.Duration(c.Most-p.Iteration), true
 	}
-	each := (p.Ended - from.Ended) / time.Duration(p.Iteration-from.Iteration)
-	return each * time.Duration(c.Most-p.Iteration), true
+	if rest := c.MostTime - p.Ended; c.MostTime > 0 && (!known || rest < left) {
+		left, known = max(0, rest), true
+	}
+	return left, known
+}
+
+// Iteration returns the last that is known; 0 is none.
+func (c *Run) Iteration() int {
+	p, _ := c.objective()
+	return p.Iteration
 }
 
 // recent is by how many of the last objectives it is estimated how long a run takes.

@@ -61,14 +61,15 @@ func (c *Run) course(b *strings.Builder, columns int) {
 	for _, p := range c.Points {
 		low, high = min(low, p.Objective), max(high, p.Objective)
 	}
-	if len(c.Points) < 2 || !(high > low) {
+	if len(c.Points) < 2 || !(high > low) || math.IsInf(high-low, 0) {
 		return
 	}
 	columns = min(columns, len(c.Points))
 	b.WriteString("\nobjective   ")
 	for k := range columns {
 		p := c.Points[(k+1)*len(c.Points)/columns-1]
-		b.WriteRune(heights[int((p.Objective-low)/(high-low)*float64(len(heights)-1)+0.5)])
+		at := min(1, max(0, (p.Objective-low)/(high-low)))
+		b.WriteRune(heights[int(at*float64(len(heights)-1)+0.5)])
 	}
 	fmt.Fprintf(b, "\n            %s to %s\n", chart.Number(c.Points[0].Objective),
 		chart.Number(c.Points[len(c.Points)-1].Objective))

@@ -75,9 +75,7 @@ func extremes(all []Point) []Point {
 func (s *Step) join(next *Step) {
 	n, m := float64(s.Of), float64(next.Of)
 	s.Share = (n*s.Share + m*next.Share) / (n + m)
-	for i := range min(len(s.Shares), len(next.Shares)) {
-		s.Shares[i] = min(s.Shares[i], next.Shares[i])
-	}
+	s.Shares = least(s.Shares, next.Shares)
 	s.Phases = together(s.Phases, next.Phases)
 	s.Number, s.Iteration, s.Ended = next.Number, next.Iteration, next.Ended
 	s.Of, s.Cuts, s.Took = s.Of+next.Of, s.Cuts+next.Cuts, s.Took+next.Took
@@ -87,6 +85,19 @@ func (s *Step) join(next *Step) {
 		s.Executors, s.Longest, s.First, s.Stop, s.Reached = next.Executors, next.Longest, next.First, next.Stop,
 			next.Reached
 	}
+}
+
+// least returns the lesser of each two shares, in memory of its own, as who draws may have that of the steps. Those of
+// a step that has none are all.
+func least(a, b []float64) []float64 {
+	if a == nil {
+		return b
+	}
+	out := slices.Clone(a)
+	for i := range min(len(a), len(b)) {
+		out[i] = min(a[i], b[i])
+	}
+	return out
 }
 
 // together adds up phases, which are nil where they are not known.

@@ -47,12 +47,24 @@ func (c *Run) what() string {
 	if steps == 0 {
 		return text + "."
 	}
-	text += fmt.Sprintf(": %s in %s s", count(int64(steps), "step"), chart.Number(c.took().Seconds()))
-	if cut == 0 {
-		return text + ", all of every row."
+	noun, plural := "step", "steps"
+	if c.passes {
+		noun, plural = "pass", "passes"
 	}
-	return text + fmt.Sprintf(", of which %d ended before every row was processed; a step uses %.0f %% of all rows, "+
-		"on average.", cut, 100*share)
+	name := plural
+	if steps == 1 {
+		name = noun
+	}
+	text += fmt.Sprintf(": %d %s, the last of which ended %s s after the job began", steps, name,
+		chart.Number(c.took().Seconds()))
+	switch {
+	case cut == 0 && share > 1-1e-9:
+		return text + ", all of every row."
+	case cut == 0:
+		return text + fmt.Sprintf("; a %s uses %.4g %% of all rows, on average.", noun, 100*share)
+	}
+	return text + fmt.Sprintf(", and of which %d ended before every row was processed; a %s uses %.0f %% of all rows, "+
+		"on average.", cut, noun, 100*share)
 }
 
 // options returns those that decide how much a step waits for.
@@ -94,6 +106,10 @@ func (c *Run) end() string {
 		text = fmt.Sprintf("The objective is %s after iteration %d. ", chart.Number(p.Objective), p.Iteration)
 	}
 	switch means, known := endings[c.StoppedBy]; {
+	case c.Partial:
+		return text + "The rest of its log is not read yet."
+	case c.StoppedBy == "" && c.Goes:
+		return text + "It goes on."
 	case c.StoppedBy == "":
 		return text + "The run goes on, or was interrupted: its log has no end."
 	case known:

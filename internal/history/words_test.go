@@ -34,12 +34,13 @@ func TestWordsSayWhatIsAsked(t *testing.T) {
 		wants []string
 		not   string
 	}{
-		{uneven(true, "target"), []string{"200 rows in 2 splits on 2 executors: 3 steps in 5 s, of which 3 ended " +
-			"before",
+		{uneven(true, "target"), []string{"200 rows in 2 splits on 2 executors: 3 steps, the " +
+			"last of which ended 5 s after the job began, and of which 3 ended before",
 			"62 % of all rows", "The objective is 0.3333 after iteration 3. It has reached its target (target).",
 			"slow is slow: it processes 50 rows a second, fast 4.0 times as many.",
 			"Of its time, 3 s are steps. Had each waited", "they would have taken about 7.5 s: 2.5 times"}, "even"},
-		{uneven(false, "max-iterations"), []string{"3 steps in 5 s, all of every row.", "it might become better",
+		{uneven(false, "max-iterations"), []string{"5 s after the job began; a step uses 62.5 % of all rows",
+			"it might become better",
 			"about 7.5 s: 2.5 times"}, "ended before"},
 		{uneven(true, ""), []string{"goes on, or was interrupted"}, "converged"},
 		{&Run{Job: "lda", Sync: "bsp", Rows: 1, Splits: 1, StoppedBy: "odd",

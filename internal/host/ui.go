@@ -1,11 +1,13 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -39,6 +41,7 @@ func openPage(cfg Config, program Program) (*page, Config, error) {
 	p := &page{log: cfg.EventLog, slots: cfg.Slots, rates: make([]float64, cfg.Executors)}
 	p.info.Id, p.info.Job, p.info.State, p.info.SubmittedUnixNs = runID, program.Name, "running", time.Now().UnixNano()
 	p.info.Args = os.Args[1:]
+	removeLeft(cfg.DataDir)
 	if p.log == "" {
 		if err := disk.MkdirAll(cfg.DataDir, 0o755); err != nil {
 			return nil, cfg, fault.New(fault.NoResources, "show", "the run", err)
@@ -70,6 +73,18 @@ func openPage(cfg Config, program Program) (*page, Config, error) {
 	fmt.Fprintf(os.Stderr, "volley: the run is shown at http://%s%s (the link works once; the page goes when the run "+
 		"ends: --event-log keeps it for volley history)\n", p.server.Addr(), sessions.Link(web.Grant{Change: true}))
 	return p, cfg, nil
+}
+
+// removeLeft removes logs of pages whose processes were killed.
+func removeLeft(dir string) {
+	left, _ := filepath.Glob(filepath.Join(dir, "page-*.log")) // the pattern is well formed
+	for _, path := range left {
+		var pid int
+		if _, err := fmt.Sscanf(filepath.Base(path), "page-%d.log", &pid); err == nil &&
+			errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			_ = os.Remove(path)
+		}
+	}
 }
 
 // close ends the page.
@@ -135,7 +150,10 @@ func (p *page) Output(string, string, int64) ([]byte, error) {
 }
 
 // Act cancels the run, as ctrl-C does.
-func (p *page) Act(_ *http.Request, do console.Action, _ string) error {
+func (p *page) Act(_ *http.Request, do console.Action, id string) error {
+	if _, err := p.Job(id); err != nil {
+		return err
+	}
 	if do != console.Cancel {
 		return status.Error(codes.FailedPrecondition, "the run goes on: start it again with --resume once it has ended")
 	}

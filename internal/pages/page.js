@@ -60,7 +60,8 @@
   offer(document);
 
   if (!main || !main.dataset.live || !window.EventSource) return;
-  const events = new EventSource(main.dataset.live), waiting = new Map();
+  let events = null, over = false;
+  const waiting = new Map();
   const put = (id, html) => {
     const part = document.getElementById(id);
     if (!part) return;
@@ -74,17 +75,31 @@
     for (const i of part.querySelectorAll("input[type=checkbox]")) i.checked = chosen.includes(i.value);
     offer(part);
   };
-  events.addEventListener("part", e => {
-    const part = JSON.parse(e.data);
-    put(part.id, part.html);
-    say("live");
+  // A browser keeps few connections to a server: a page that is not looked at gives its own up.
+  const listen = () => {
+    if (over || document.hidden || events && events.readyState !== EventSource.CLOSED) return;
+    events = new EventSource(main.dataset.live);
+    events.addEventListener("part", e => {
+      const part = JSON.parse(e.data);
+      put(part.id, part.html);
+      say("live");
+    });
+    events.addEventListener("end", () => {
+      over = true;
+      events.close();
+      say("ended");
+    });
+    events.onopen = () => say("live");
+    events.onerror = () => say(events.readyState === EventSource.CLOSED ?
+      "not connected: load the page again, or open its link" : "not connected, trying again");
+  };
+  listen();
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) listen();
+    else if (events) {
+      events.close();
+      say("paused");
+    }
   });
-  events.addEventListener("whole", () => location.reload());
-  events.addEventListener("end", () => {
-    events.close();
-    say("ended");
-  });
-  events.onopen = () => say("live");
-  events.onerror = () => say("not connected, trying again");
   document.addEventListener("focusout", () => setTimeout(() => waiting.forEach((html, id) => put(id, html))));
 })();

@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"fmt"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -11,7 +13,7 @@ import (
 
 // Sessions are those of browsers that were let in, by a link that works once or by a token that is pasted.
 type Sessions struct {
-	cookie string // its name: cookies of a host are shared by its ports
+	cookie string // its name, which the port is added to: a host's ports share their cookies
 	take   func(token string) (Grant, bool)
 
 	mu   sync.Mutex
@@ -55,9 +57,18 @@ func (s *Sessions) Link(g Grant) string {
 	return EnterPath + "?token=" + secret
 }
 
+// name returns that of the cookie of a request.
+func (s *Sessions) name(r *http.Request) string {
+	_, port, _ := net.SplitHostPort(r.Host) // without one it is that of the scheme
+	return s.cookie + port
+}
+
+// Tokens reports whether a token that is pasted may open a session.
+func (s *Sessions) Tokens() bool { return s.take != nil }
+
 // Of returns the session of a request.
 func (s *Sessions) Of(r *http.Request) (Session, bool) {
-	c, err := r.Cookie(s.cookie)
+	c, err := r.Cookie(s.name(r))
 	if err != nil {
 		return Session{}, false
 	}
@@ -78,8 +89,12 @@ func (s *Sessions) Sent(r *http.Request) bool {
 	return ok && found.Change && subtle.ConstantTimeCompare([]byte(r.PostFormValue("form")), []byte(found.Form)) == 1
 }
 
-// Enter lets a browser in that has a link's secret or a token, and reports whether it has.
+// Enter lets a browser in that has a link's secret or a token, and reports whether it has. Who only asks what is there
+// (HEAD), as previews of links do, uses nothing up.
 func (s *Sessions) Enter(w http.ResponseWriter, r *http.Request, token string) bool {
+	if r.Method == http.MethodHead {
+		return false
+	}
 	key := sha256.Sum256([]byte(token))
 	s.mu.Lock()
 	g, ok := s.once[key]
@@ -110,6 +125,19 @@ func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, g Grant) {
 		delete(s.open, which)
 	}
 	s.open[sha256.Sum256([]byte(secret))] = Session{Grant: g, Form: rand.Text(), ends: ends}
-	http.SetCookie(w, &http.Cookie{Name: s.cookie, Value: secret, Path: "/", HttpOnly: true, Secure: r.TLS != nil,
+	http.SetCookie(w, &http.Cookie{Name: s.name(r), Value: secret, Path: "/", HttpOnly: true, Secure: r.TLS != nil,
 		SameSite: http.SameSiteStrictMode, MaxAge: int(sessionLife.Seconds())})
+}
+
+// Opened leads a browser on that was let in. One that comes from a page of another site does not show its cookie while
+// it is led: it goes on from a page of this one.
+func Opened(w http.ResponseWriter, r *http.Request, to string) {
+	if site := r.Header.Get("Sec-Fetch-Site"); site == "" || site == "none" || site == "same-origin" {
+		http.Redirect(w, r, to, http.StatusSeeOther)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'")
+	_, _ = fmt.Fprintf(w, "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Volley</title><meta "+
+		"http-equiv=\"refresh\" content=\"0;url=%s\"><p><a href=\"%s\">go on</a></p></html>\n", to, to)
 }

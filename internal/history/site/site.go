@@ -87,7 +87,7 @@ func (s *Site) open(w http.ResponseWriter, r *http.Request) {
 			"another")
 		return
 	}
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	web.Opened(w, r, "/")
 }
 
 // list shows the logs of the folder, the newest first.
