@@ -149,7 +149,11 @@ func TestTheLivePageInABrowser(t *testing.T) {
 		"--tol", "0", "--max-iterations"}
 	id := c.submit(append(flags, "100000")...)
 	b, base := openTab(t, chromium), "http://"+c.Driver.Ready["http"]
-	b.do("open the link", chromedp.Navigate(c.Driver.Ready["page"]))
+	another, errs, code := volley(t, "page", "--driver", c.Addr)
+	if code != 0 || another == c.Driver.Ready["page"] {
+		t.Fatalf("exit %d: %s%s", code, another, errs)
+	}
+	b.do("open the link", chromedp.Navigate(strings.TrimSpace(another)))
 	b.shows("#jobs", id)
 	b.shows("#executors", "slow")
 	c.atStep(id, 10)

@@ -102,7 +102,7 @@ have been processed; what was left out comes first in the next step.`,
 		supportCommand())
 	root.AddCommand(runCommand(), tuneCommand(), predictCommand(), evaluateCommand(), importanceCommand(),
 		calibrateCommand(), recommendCommand(), inspectCommand(), verifyCommand(), replayCommand(), reportCommand(),
-		historyCommand(), topCommand(),
+		historyCommand(), topCommand(), pageCommand(),
 		generateCommand(), versionCommand(), driverCommand(), executorCommand(), submitCommand(), jobsCommand(),
 		jobCommand(), logsCommand(),
 		cancelCommand(), executorsCommand(), newCommand(), labCommand())

@@ -36,6 +36,23 @@ terminal, or with --once, it is printed once.`, cobra.MaximumNArgs(1),
 	return c
 }
 
+func pageCommand() *cobra.Command {
+	return clientCommand("page", "Print a link to a driver's page, which works once", `Page prints a link that lets the first browser in that opens it: on a cluster of one
+user as that user, on others to read. The driver that leads has a page where it was
+started with --http.`, exactArgs(0, "no arguments beside flags"),
+		func(ctx context.Context, client wire.ClusterClient, addr string, _ []string, asJSON bool) error {
+			reply, err := client.Page(ctx, &wire.PageRequest{})
+			if err != nil {
+				return wire.CallError("ask for a link to the page of", addr, err)
+			}
+			if asJSON {
+				return printJSON(map[string]string{"page": reply.Link})
+			}
+			fmt.Println(reply.Link)
+			return nil
+		})
+}
+
 // leastEvery is how often a driver is asked at most.
 const leastEvery = 200 * time.Millisecond
 

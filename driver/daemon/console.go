@@ -31,6 +31,7 @@ func (r *Replica) openConsole() {
 		return web.Grant{Holds: holds}, holds()
 	})
 	r.console = console.New(console.Config{Name: "Volley", Sessions: r.sessions, Away: r.whereLed, Known: r.certified,
+		May: r.mayRead,
 		Source: func() console.Source {
 			if d := r.present.Load(); d != nil {
 				return shown{d}
@@ -145,6 +146,15 @@ func (s shown) Act(r *http.Request, do console.Action, job string) (err error) {
 	}
 	s.d.did(ctx, shortMethod(method), job, err)
 	return err
+}
+
+// Page returns a link to the page: who may read by a call may do so in a browser.
+func (d *Daemon) Page(context.Context, *wire.PageRequest) (*wire.PageReply, error) {
+	link := d.PageLink()
+	if link == "" {
+		return nil, status.Error(codes.FailedPrecondition, "the driver that leads has no page: start it with --http")
+	}
+	return &wire.PageReply{Link: link}, nil
 }
 
 // Look shows how a job goes, in characters.

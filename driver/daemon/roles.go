@@ -43,6 +43,7 @@ var may = map[string][]trust.Role{
 	wire.Cluster_Watch_FullMethodName:             readers,
 	wire.Cluster_Executors_FullMethodName:         readers,
 	wire.Cluster_Look_FullMethodName:              readers,
+	wire.Cluster_Page_FullMethodName:              readers,
 	wire.Cluster_Download_FullMethodName:          submitters,
 	wire.Cluster_Program_FullMethodName:           submitters,
 	wire.Cluster_Upload_FullMethodName:            submitters,

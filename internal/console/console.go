@@ -43,6 +43,7 @@ type Console struct {
 	away     func() string // why there is none
 	sessions *web.Sessions
 	known    func(*http.Request) (web.Grant, bool) // by what a request itself shows; nil knows none
+	may      func(*http.Request) bool              // read, by what a request itself shows; nil is by sessions alone
 
 	mu     sync.Mutex
 	jobs   map[string]*jobPage // that were looked at last
@@ -59,11 +60,14 @@ type Config struct {
 	Away   func() string
 	// Known returns what who sends a request may by what it shows, such as a certificate; nil knows none.
 	Known func(*http.Request) (web.Grant, bool)
+	// May reports whether who sends a request may read by what it shows, as programs do; nil is by sessions alone.
+	May func(*http.Request) bool
 }
 
 // New returns a console.
 func New(cfg Config) *Console {
 	return &Console{name: cfg.Name, source: cfg.Source, away: cfg.Away, sessions: cfg.Sessions, known: cfg.Known,
+		may:  cfg.May,
 		jobs: map[string]*jobPage{}, topics: map[string]*topic{}}
 }
 
@@ -91,6 +95,9 @@ func (c *Console) Open(r *http.Request) bool {
 	_, ok := c.sessions.Of(r)
 	return ok || pages.Free(r.URL.Path) || r.URL.Path == web.EnterPath
 }
+
+// still reports whether who has sent a request may read on.
+func (c *Console) still(r *http.Request) bool { return c.Open(r) || c.may != nil && c.may(r) }
 
 // with passes on what there is to show.
 func (c *Console) with(serve func(Source, http.ResponseWriter, *http.Request)) http.HandlerFunc {
@@ -138,8 +145,8 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request) {
 	door := "<p>Open the link that was printed when the run began; it works once.</p>"
 	if c.sessions.Tokens() {
 		door = `<form method="post" action="/enter"><p><label>Token <input name="token" type="password" ` +
-			`autocomplete="off" size="50"></label> <button>Open</button></p></form><p>volley token create --role read ` +
-			`makes one; the driver prints a link that works once when it starts.</p>`
+			`autocomplete="off" size="50"></label> <button>Open</button></p></form><p>volley page prints a link that works ` +
+			`once; volley token create --role read makes a token.</p>`
 	}
 	pages.WriteStatus(w, r, code, pages.Page{Title: c.name, Parts: []pages.Part{{ID: "enter", HTML: why + door}}})
 }

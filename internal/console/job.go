@@ -163,15 +163,24 @@ func (p *jobPage) chase(name string) {
 	}
 	p.chases = true
 	go func() {
-		for more := true; more; {
+		for more := true; more; more = p.readOn(name) {
 			time.Sleep(chasePause)
-			p.mu.Lock()
-			p.read(name)
-			more = p.at < p.size && p.failed == nil && time.Since(p.used) < chaseFor
-			p.chases = more
-			p.mu.Unlock()
 		}
 	}()
+}
+
+// readOn reads for a while, and reports whether there is more to read and a reader who waits for it.
+func (p *jobPage) readOn(name string) (more bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer func() {
+		if r := recover(); r != nil {
+			more, p.failed = false, fmt.Errorf("line by line it comes to %v", r)
+		}
+		p.chases = more
+	}()
+	p.read(name)
+	return p.at < p.size && p.failed == nil && time.Since(p.used) < chaseFor
 }
 
 // mostCompared is how many jobs are compared at a time.
@@ -438,7 +447,7 @@ func (c *Console) eventLog(s Source, w http.ResponseWriter, r *http.Request) {
 	for buf := make([]byte, readPart); ; {
 		n, err := file.Read(buf)
 		web.Extend(w)
-		if _, failed := w.Write(buf[:n]); failed != nil || err != nil || !c.Open(r) {
+		if _, failed := w.Write(buf[:n]); failed != nil || err != nil || !c.still(r) {
 			return
 		}
 	}

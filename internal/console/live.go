@@ -57,7 +57,7 @@ func (c *Console) follow(s Source, w http.ResponseWriter, r *http.Request, name 
 	for {
 		parts, ended, changed := t.now()
 		web.Extend(w)
-		if !c.Open(r) || c.source() != s { // the token was revoked, or another driver leads
+		if !c.still(r) || c.source() != s { // the token was revoked, or another driver leads
 			_ = send(w, nil, nil, true)
 			return
 		}

@@ -17,8 +17,14 @@ type Sessions struct {
 	take   func(token string) (Grant, bool)
 
 	mu   sync.Mutex
-	once map[[32]byte]Grant // of links that were not opened yet
+	once map[[32]byte]pending // of links that were not opened yet
 	open map[[32]byte]Session
+}
+
+// pending is a link that was not opened yet.
+type pending struct {
+	Grant
+	made time.Time
 }
 
 // Grant is what a browser may.
@@ -34,15 +40,16 @@ type Session struct {
 	ends time.Time
 }
 
-// How long a session lasts, and how many there are: of more the one that ends first is ended.
+// How long a session lasts, and how many there are, and links that were not opened: of more the oldest is ended.
 const (
 	sessionLife  = 12 * time.Hour
 	mostSessions = 1000
+	mostLinks    = 100
 )
 
 // NewSessions returns those of cookies of a name. take returns what a token that is pasted opens; nil takes none.
 func NewSessions(cookie string, take func(token string) (Grant, bool)) *Sessions {
-	return &Sessions{cookie: cookie, take: take, once: map[[32]byte]Grant{}, open: map[[32]byte]Session{}}
+	return &Sessions{cookie: cookie, take: take, once: map[[32]byte]pending{}, open: map[[32]byte]Session{}}
 }
 
 // EnterPath is where links that work once lead.
@@ -53,7 +60,17 @@ func (s *Sessions) Link(g Grant) string {
 	secret := rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.once[sha256.Sum256([]byte(secret))] = g
+	if len(s.once) >= mostLinks {
+		oldest := time.Now()
+		var which [32]byte
+		for key, p := range s.once {
+			if p.made.Before(oldest) {
+				oldest, which = p.made, key
+			}
+		}
+		delete(s.once, which)
+	}
+	s.once[sha256.Sum256([]byte(secret))] = pending{g, time.Now()}
 	return EnterPath + "?token=" + secret
 }
 
@@ -97,9 +114,10 @@ func (s *Sessions) Enter(w http.ResponseWriter, r *http.Request, token string) b
 	}
 	key := sha256.Sum256([]byte(token))
 	s.mu.Lock()
-	g, ok := s.once[key]
+	p, ok := s.once[key]
 	delete(s.once, key)
 	s.mu.Unlock()
+	g := p.Grant
 	if !ok && s.take != nil {
 		g, ok = s.take(token)
 	}

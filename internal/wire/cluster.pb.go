@@ -3485,6 +3485,86 @@ func (x *WatchReply) GetNext() uint64 {
 	return 0
 }
 
+type PageRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PageRequest) Reset() {
+	*x = PageRequest{}
+	mi := &file_cluster_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PageRequest) ProtoMessage() {}
+
+func (x *PageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PageRequest.ProtoReflect.Descriptor instead.
+func (*PageRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{51}
+}
+
+type PageReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Link          string                 `protobuf:"bytes,1,opt,name=link,proto3" json:"link,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PageReply) Reset() {
+	*x = PageReply{}
+	mi := &file_cluster_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PageReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PageReply) ProtoMessage() {}
+
+func (x *PageReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PageReply.ProtoReflect.Descriptor instead.
+func (*PageReply) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *PageReply) GetLink() string {
+	if x != nil {
+		return x.Link
+	}
+	return ""
+}
+
 type LookRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -3496,7 +3576,7 @@ type LookRequest struct {
 
 func (x *LookRequest) Reset() {
 	*x = LookRequest{}
-	mi := &file_cluster_proto_msgTypes[51]
+	mi := &file_cluster_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3508,7 +3588,7 @@ func (x *LookRequest) String() string {
 func (*LookRequest) ProtoMessage() {}
 
 func (x *LookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[51]
+	mi := &file_cluster_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3521,7 +3601,7 @@ func (x *LookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookRequest.ProtoReflect.Descriptor instead.
 func (*LookRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{51}
+	return file_cluster_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *LookRequest) GetId() string {
@@ -3548,7 +3628,7 @@ type LookReply struct {
 
 func (x *LookReply) Reset() {
 	*x = LookReply{}
-	mi := &file_cluster_proto_msgTypes[52]
+	mi := &file_cluster_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3560,7 +3640,7 @@ func (x *LookReply) String() string {
 func (*LookReply) ProtoMessage() {}
 
 func (x *LookReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[52]
+	mi := &file_cluster_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3573,7 +3653,7 @@ func (x *LookReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookReply.ProtoReflect.Descriptor instead.
 func (*LookReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{52}
+	return file_cluster_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *LookReply) GetText() string {
@@ -3592,7 +3672,7 @@ type DownloadRequest struct {
 
 func (x *DownloadRequest) Reset() {
 	*x = DownloadRequest{}
-	mi := &file_cluster_proto_msgTypes[53]
+	mi := &file_cluster_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3604,7 +3684,7 @@ func (x *DownloadRequest) String() string {
 func (*DownloadRequest) ProtoMessage() {}
 
 func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[53]
+	mi := &file_cluster_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3617,7 +3697,7 @@ func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DownloadRequest.ProtoReflect.Descriptor instead.
 func (*DownloadRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{53}
+	return file_cluster_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DownloadRequest) GetId() string {
@@ -3637,7 +3717,7 @@ type FilePart struct {
 
 func (x *FilePart) Reset() {
 	*x = FilePart{}
-	mi := &file_cluster_proto_msgTypes[54]
+	mi := &file_cluster_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3649,7 +3729,7 @@ func (x *FilePart) String() string {
 func (*FilePart) ProtoMessage() {}
 
 func (x *FilePart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[54]
+	mi := &file_cluster_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3662,7 +3742,7 @@ func (x *FilePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilePart.ProtoReflect.Descriptor instead.
 func (*FilePart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{54}
+	return file_cluster_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *FilePart) GetPath() string {
@@ -3692,7 +3772,7 @@ type EndRequest struct {
 
 func (x *EndRequest) Reset() {
 	*x = EndRequest{}
-	mi := &file_cluster_proto_msgTypes[55]
+	mi := &file_cluster_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3704,7 +3784,7 @@ func (x *EndRequest) String() string {
 func (*EndRequest) ProtoMessage() {}
 
 func (x *EndRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[55]
+	mi := &file_cluster_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3717,7 +3797,7 @@ func (x *EndRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndRequest.ProtoReflect.Descriptor instead.
 func (*EndRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{55}
+	return file_cluster_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *EndRequest) GetJob() string {
@@ -3763,7 +3843,7 @@ type EndReply struct {
 
 func (x *EndReply) Reset() {
 	*x = EndReply{}
-	mi := &file_cluster_proto_msgTypes[56]
+	mi := &file_cluster_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3775,7 +3855,7 @@ func (x *EndReply) String() string {
 func (*EndReply) ProtoMessage() {}
 
 func (x *EndReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[56]
+	mi := &file_cluster_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3788,7 +3868,7 @@ func (x *EndReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReply.ProtoReflect.Descriptor instead.
 func (*EndReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{56}
+	return file_cluster_proto_rawDescGZIP(), []int{58}
 }
 
 type MadeFile struct {
@@ -3802,7 +3882,7 @@ type MadeFile struct {
 
 func (x *MadeFile) Reset() {
 	*x = MadeFile{}
-	mi := &file_cluster_proto_msgTypes[57]
+	mi := &file_cluster_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3814,7 +3894,7 @@ func (x *MadeFile) String() string {
 func (*MadeFile) ProtoMessage() {}
 
 func (x *MadeFile) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[57]
+	mi := &file_cluster_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3827,7 +3907,7 @@ func (x *MadeFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MadeFile.ProtoReflect.Descriptor instead.
 func (*MadeFile) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{57}
+	return file_cluster_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *MadeFile) GetPath() string {
@@ -3860,7 +3940,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_cluster_proto_msgTypes[58]
+	mi := &file_cluster_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3872,7 +3952,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[58]
+	mi := &file_cluster_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3885,7 +3965,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{58}
+	return file_cluster_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CancelRequest) GetId() string {
@@ -3903,7 +3983,7 @@ type CancelReply struct {
 
 func (x *CancelReply) Reset() {
 	*x = CancelReply{}
-	mi := &file_cluster_proto_msgTypes[59]
+	mi := &file_cluster_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3915,7 +3995,7 @@ func (x *CancelReply) String() string {
 func (*CancelReply) ProtoMessage() {}
 
 func (x *CancelReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[59]
+	mi := &file_cluster_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3928,7 +4008,7 @@ func (x *CancelReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelReply.ProtoReflect.Descriptor instead.
 func (*CancelReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{59}
+	return file_cluster_proto_rawDescGZIP(), []int{61}
 }
 
 type ResumeRequest struct {
@@ -3940,7 +4020,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_cluster_proto_msgTypes[60]
+	mi := &file_cluster_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3952,7 +4032,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[60]
+	mi := &file_cluster_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3965,7 +4045,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{60}
+	return file_cluster_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ResumeRequest) GetId() string {
@@ -3983,7 +4063,7 @@ type ResumeReply struct {
 
 func (x *ResumeReply) Reset() {
 	*x = ResumeReply{}
-	mi := &file_cluster_proto_msgTypes[61]
+	mi := &file_cluster_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3995,7 +4075,7 @@ func (x *ResumeReply) String() string {
 func (*ResumeReply) ProtoMessage() {}
 
 func (x *ResumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[61]
+	mi := &file_cluster_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4008,7 +4088,7 @@ func (x *ResumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeReply.ProtoReflect.Descriptor instead.
 func (*ResumeReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{61}
+	return file_cluster_proto_rawDescGZIP(), []int{63}
 }
 
 // Keep says which of the jobs that have ended stay; a limit below zero is none.
@@ -4023,7 +4103,7 @@ type Keep struct {
 
 func (x *Keep) Reset() {
 	*x = Keep{}
-	mi := &file_cluster_proto_msgTypes[62]
+	mi := &file_cluster_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4035,7 +4115,7 @@ func (x *Keep) String() string {
 func (*Keep) ProtoMessage() {}
 
 func (x *Keep) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[62]
+	mi := &file_cluster_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4048,7 +4128,7 @@ func (x *Keep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Keep.ProtoReflect.Descriptor instead.
 func (*Keep) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{62}
+	return file_cluster_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Keep) GetCount() int64 {
@@ -4082,7 +4162,7 @@ type PruneRequest struct {
 
 func (x *PruneRequest) Reset() {
 	*x = PruneRequest{}
-	mi := &file_cluster_proto_msgTypes[63]
+	mi := &file_cluster_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4094,7 +4174,7 @@ func (x *PruneRequest) String() string {
 func (*PruneRequest) ProtoMessage() {}
 
 func (x *PruneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[63]
+	mi := &file_cluster_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4107,7 +4187,7 @@ func (x *PruneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneRequest.ProtoReflect.Descriptor instead.
 func (*PruneRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{63}
+	return file_cluster_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *PruneRequest) GetKeep() *Keep {
@@ -4128,7 +4208,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_cluster_proto_msgTypes[64]
+	mi := &file_cluster_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4140,7 +4220,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[64]
+	mi := &file_cluster_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4153,7 +4233,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{64}
+	return file_cluster_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *InspectRequest) GetId() string {
@@ -4186,7 +4266,7 @@ type Inspection struct {
 
 func (x *Inspection) Reset() {
 	*x = Inspection{}
-	mi := &file_cluster_proto_msgTypes[65]
+	mi := &file_cluster_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4198,7 +4278,7 @@ func (x *Inspection) String() string {
 func (*Inspection) ProtoMessage() {}
 
 func (x *Inspection) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[65]
+	mi := &file_cluster_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4211,7 +4291,7 @@ func (x *Inspection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inspection.ProtoReflect.Descriptor instead.
 func (*Inspection) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{65}
+	return file_cluster_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Inspection) GetTicket() string {
@@ -4250,7 +4330,7 @@ type InspectedReply struct {
 
 func (x *InspectedReply) Reset() {
 	*x = InspectedReply{}
-	mi := &file_cluster_proto_msgTypes[66]
+	mi := &file_cluster_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4262,7 +4342,7 @@ func (x *InspectedReply) String() string {
 func (*InspectedReply) ProtoMessage() {}
 
 func (x *InspectedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[66]
+	mi := &file_cluster_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4275,7 +4355,7 @@ func (x *InspectedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectedReply.ProtoReflect.Descriptor instead.
 func (*InspectedReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{66}
+	return file_cluster_proto_rawDescGZIP(), []int{68}
 }
 
 type RemoveRequest struct {
@@ -4287,7 +4367,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_cluster_proto_msgTypes[67]
+	mi := &file_cluster_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4299,7 +4379,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[67]
+	mi := &file_cluster_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4312,7 +4392,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{67}
+	return file_cluster_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -4333,7 +4413,7 @@ type PruneReply struct {
 
 func (x *PruneReply) Reset() {
 	*x = PruneReply{}
-	mi := &file_cluster_proto_msgTypes[68]
+	mi := &file_cluster_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4345,7 +4425,7 @@ func (x *PruneReply) String() string {
 func (*PruneReply) ProtoMessage() {}
 
 func (x *PruneReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[68]
+	mi := &file_cluster_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4358,7 +4438,7 @@ func (x *PruneReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneReply.ProtoReflect.Descriptor instead.
 func (*PruneReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{68}
+	return file_cluster_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *PruneReply) GetJobs() []string {
@@ -4383,7 +4463,7 @@ type ExecutorsRequest struct {
 
 func (x *ExecutorsRequest) Reset() {
 	*x = ExecutorsRequest{}
-	mi := &file_cluster_proto_msgTypes[69]
+	mi := &file_cluster_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4395,7 +4475,7 @@ func (x *ExecutorsRequest) String() string {
 func (*ExecutorsRequest) ProtoMessage() {}
 
 func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[69]
+	mi := &file_cluster_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4408,7 +4488,7 @@ func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsRequest.ProtoReflect.Descriptor instead.
 func (*ExecutorsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{69}
+	return file_cluster_proto_rawDescGZIP(), []int{71}
 }
 
 type ExecutorsReply struct {
@@ -4420,7 +4500,7 @@ type ExecutorsReply struct {
 
 func (x *ExecutorsReply) Reset() {
 	*x = ExecutorsReply{}
-	mi := &file_cluster_proto_msgTypes[70]
+	mi := &file_cluster_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4432,7 +4512,7 @@ func (x *ExecutorsReply) String() string {
 func (*ExecutorsReply) ProtoMessage() {}
 
 func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[70]
+	mi := &file_cluster_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4445,7 +4525,7 @@ func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsReply.ProtoReflect.Descriptor instead.
 func (*ExecutorsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{70}
+	return file_cluster_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ExecutorsReply) GetExecutors() []*ExecutorInfo {
@@ -4475,7 +4555,7 @@ type ExecutorInfo struct {
 
 func (x *ExecutorInfo) Reset() {
 	*x = ExecutorInfo{}
-	mi := &file_cluster_proto_msgTypes[71]
+	mi := &file_cluster_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4487,7 +4567,7 @@ func (x *ExecutorInfo) String() string {
 func (*ExecutorInfo) ProtoMessage() {}
 
 func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[71]
+	mi := &file_cluster_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4500,7 +4580,7 @@ func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorInfo.ProtoReflect.Descriptor instead.
 func (*ExecutorInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{71}
+	return file_cluster_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ExecutorInfo) GetName() string {
@@ -4589,7 +4669,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_cluster_proto_msgTypes[72]
+	mi := &file_cluster_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4601,7 +4681,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[72]
+	mi := &file_cluster_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4614,7 +4694,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{72}
+	return file_cluster_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -4632,7 +4712,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_cluster_proto_msgTypes[73]
+	mi := &file_cluster_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4644,7 +4724,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[73]
+	mi := &file_cluster_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4657,7 +4737,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{73}
+	return file_cluster_proto_rawDescGZIP(), []int{75}
 }
 
 type BlockRequest struct {
@@ -4681,7 +4761,7 @@ type BlockRequest struct {
 
 func (x *BlockRequest) Reset() {
 	*x = BlockRequest{}
-	mi := &file_cluster_proto_msgTypes[74]
+	mi := &file_cluster_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4693,7 +4773,7 @@ func (x *BlockRequest) String() string {
 func (*BlockRequest) ProtoMessage() {}
 
 func (x *BlockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[74]
+	mi := &file_cluster_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4706,7 +4786,7 @@ func (x *BlockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRequest.ProtoReflect.Descriptor instead.
 func (*BlockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{74}
+	return file_cluster_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *BlockRequest) GetNode() uint32 {
@@ -4780,7 +4860,7 @@ type GiveReply struct {
 
 func (x *GiveReply) Reset() {
 	*x = GiveReply{}
-	mi := &file_cluster_proto_msgTypes[75]
+	mi := &file_cluster_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4792,7 +4872,7 @@ func (x *GiveReply) String() string {
 func (*GiveReply) ProtoMessage() {}
 
 func (x *GiveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[75]
+	mi := &file_cluster_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4805,7 +4885,7 @@ func (x *GiveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveReply.ProtoReflect.Descriptor instead.
 func (*GiveReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{75}
+	return file_cluster_proto_rawDescGZIP(), []int{77}
 }
 
 // BlockPart comes first; after it come raw pieces, as the raw codec has them.
@@ -4823,7 +4903,7 @@ type BlockPart struct {
 
 func (x *BlockPart) Reset() {
 	*x = BlockPart{}
-	mi := &file_cluster_proto_msgTypes[76]
+	mi := &file_cluster_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4835,7 +4915,7 @@ func (x *BlockPart) String() string {
 func (*BlockPart) ProtoMessage() {}
 
 func (x *BlockPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[76]
+	mi := &file_cluster_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4848,7 +4928,7 @@ func (x *BlockPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockPart.ProtoReflect.Descriptor instead.
 func (*BlockPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{76}
+	return file_cluster_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *BlockPart) GetMeta() []byte {
@@ -4887,7 +4967,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_cluster_proto_msgTypes[77]
+	mi := &file_cluster_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4899,7 +4979,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[77]
+	mi := &file_cluster_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4912,7 +4992,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{77}
+	return file_cluster_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *JoinRequest) GetSecret() string {
@@ -4946,7 +5026,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_cluster_proto_msgTypes[78]
+	mi := &file_cluster_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4958,7 +5038,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[78]
+	mi := &file_cluster_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4971,7 +5051,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{78}
+	return file_cluster_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *RenewRequest) GetRequest() []byte {
@@ -4995,7 +5075,7 @@ type Certified struct {
 
 func (x *Certified) Reset() {
 	*x = Certified{}
-	mi := &file_cluster_proto_msgTypes[79]
+	mi := &file_cluster_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5007,7 +5087,7 @@ func (x *Certified) String() string {
 func (*Certified) ProtoMessage() {}
 
 func (x *Certified) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[79]
+	mi := &file_cluster_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5020,7 +5100,7 @@ func (x *Certified) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certified.ProtoReflect.Descriptor instead.
 func (*Certified) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{79}
+	return file_cluster_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Certified) GetChain() []byte {
@@ -5060,7 +5140,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_cluster_proto_msgTypes[80]
+	mi := &file_cluster_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5072,7 +5152,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[80]
+	mi := &file_cluster_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5085,7 +5165,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{80}
+	return file_cluster_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *CreateTokenRequest) GetRole() string {
@@ -5133,7 +5213,7 @@ type CreateTokenReply struct {
 
 func (x *CreateTokenReply) Reset() {
 	*x = CreateTokenReply{}
-	mi := &file_cluster_proto_msgTypes[81]
+	mi := &file_cluster_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5145,7 +5225,7 @@ func (x *CreateTokenReply) String() string {
 func (*CreateTokenReply) ProtoMessage() {}
 
 func (x *CreateTokenReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[81]
+	mi := &file_cluster_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5158,7 +5238,7 @@ func (x *CreateTokenReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenReply.ProtoReflect.Descriptor instead.
 func (*CreateTokenReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{81}
+	return file_cluster_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *CreateTokenReply) GetId() string {
@@ -5183,7 +5263,7 @@ type TokensRequest struct {
 
 func (x *TokensRequest) Reset() {
 	*x = TokensRequest{}
-	mi := &file_cluster_proto_msgTypes[82]
+	mi := &file_cluster_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5195,7 +5275,7 @@ func (x *TokensRequest) String() string {
 func (*TokensRequest) ProtoMessage() {}
 
 func (x *TokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[82]
+	mi := &file_cluster_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5208,7 +5288,7 @@ func (x *TokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokensRequest.ProtoReflect.Descriptor instead.
 func (*TokensRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{82}
+	return file_cluster_proto_rawDescGZIP(), []int{84}
 }
 
 type TokensReply struct {
@@ -5220,7 +5300,7 @@ type TokensReply struct {
 
 func (x *TokensReply) Reset() {
 	*x = TokensReply{}
-	mi := &file_cluster_proto_msgTypes[83]
+	mi := &file_cluster_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5232,7 +5312,7 @@ func (x *TokensReply) String() string {
 func (*TokensReply) ProtoMessage() {}
 
 func (x *TokensReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[83]
+	mi := &file_cluster_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5245,7 +5325,7 @@ func (x *TokensReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokensReply.ProtoReflect.Descriptor instead.
 func (*TokensReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{83}
+	return file_cluster_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *TokensReply) GetTokens() []*TokenInfo {
@@ -5272,7 +5352,7 @@ type TokenInfo struct {
 
 func (x *TokenInfo) Reset() {
 	*x = TokenInfo{}
-	mi := &file_cluster_proto_msgTypes[84]
+	mi := &file_cluster_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5284,7 +5364,7 @@ func (x *TokenInfo) String() string {
 func (*TokenInfo) ProtoMessage() {}
 
 func (x *TokenInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[84]
+	mi := &file_cluster_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5297,7 +5377,7 @@ func (x *TokenInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenInfo.ProtoReflect.Descriptor instead.
 func (*TokenInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{84}
+	return file_cluster_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *TokenInfo) GetId() string {
@@ -5358,7 +5438,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_cluster_proto_msgTypes[85]
+	mi := &file_cluster_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5370,7 +5450,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[85]
+	mi := &file_cluster_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5383,7 +5463,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{85}
+	return file_cluster_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *RevokeTokenRequest) GetId() string {
@@ -5401,7 +5481,7 @@ type RevokeTokenReply struct {
 
 func (x *RevokeTokenReply) Reset() {
 	*x = RevokeTokenReply{}
-	mi := &file_cluster_proto_msgTypes[86]
+	mi := &file_cluster_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5413,7 +5493,7 @@ func (x *RevokeTokenReply) String() string {
 func (*RevokeTokenReply) ProtoMessage() {}
 
 func (x *RevokeTokenReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[86]
+	mi := &file_cluster_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5426,7 +5506,7 @@ func (x *RevokeTokenReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenReply.ProtoReflect.Descriptor instead.
 func (*RevokeTokenReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{86}
+	return file_cluster_proto_rawDescGZIP(), []int{88}
 }
 
 type CertificatesRequest struct {
@@ -5437,7 +5517,7 @@ type CertificatesRequest struct {
 
 func (x *CertificatesRequest) Reset() {
 	*x = CertificatesRequest{}
-	mi := &file_cluster_proto_msgTypes[87]
+	mi := &file_cluster_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5449,7 +5529,7 @@ func (x *CertificatesRequest) String() string {
 func (*CertificatesRequest) ProtoMessage() {}
 
 func (x *CertificatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[87]
+	mi := &file_cluster_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5462,7 +5542,7 @@ func (x *CertificatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificatesRequest.ProtoReflect.Descriptor instead.
 func (*CertificatesRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{87}
+	return file_cluster_proto_rawDescGZIP(), []int{89}
 }
 
 type CertificatesReply struct {
@@ -5474,7 +5554,7 @@ type CertificatesReply struct {
 
 func (x *CertificatesReply) Reset() {
 	*x = CertificatesReply{}
-	mi := &file_cluster_proto_msgTypes[88]
+	mi := &file_cluster_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5486,7 +5566,7 @@ func (x *CertificatesReply) String() string {
 func (*CertificatesReply) ProtoMessage() {}
 
 func (x *CertificatesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[88]
+	mi := &file_cluster_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5499,7 +5579,7 @@ func (x *CertificatesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificatesReply.ProtoReflect.Descriptor instead.
 func (*CertificatesReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{88}
+	return file_cluster_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *CertificatesReply) GetCertificates() []*CertificateInfo {
@@ -5524,7 +5604,7 @@ type CertificateInfo struct {
 
 func (x *CertificateInfo) Reset() {
 	*x = CertificateInfo{}
-	mi := &file_cluster_proto_msgTypes[89]
+	mi := &file_cluster_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5536,7 +5616,7 @@ func (x *CertificateInfo) String() string {
 func (*CertificateInfo) ProtoMessage() {}
 
 func (x *CertificateInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[89]
+	mi := &file_cluster_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5549,7 +5629,7 @@ func (x *CertificateInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateInfo.ProtoReflect.Descriptor instead.
 func (*CertificateInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{89}
+	return file_cluster_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *CertificateInfo) GetSerial() string {
@@ -5597,7 +5677,7 @@ type RevokeCertificateRequest struct {
 
 func (x *RevokeCertificateRequest) Reset() {
 	*x = RevokeCertificateRequest{}
-	mi := &file_cluster_proto_msgTypes[90]
+	mi := &file_cluster_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5609,7 +5689,7 @@ func (x *RevokeCertificateRequest) String() string {
 func (*RevokeCertificateRequest) ProtoMessage() {}
 
 func (x *RevokeCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[90]
+	mi := &file_cluster_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5622,7 +5702,7 @@ func (x *RevokeCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeCertificateRequest.ProtoReflect.Descriptor instead.
 func (*RevokeCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{90}
+	return file_cluster_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *RevokeCertificateRequest) GetWhich() string {
@@ -5641,7 +5721,7 @@ type RevokeCertificateReply struct {
 
 func (x *RevokeCertificateReply) Reset() {
 	*x = RevokeCertificateReply{}
-	mi := &file_cluster_proto_msgTypes[91]
+	mi := &file_cluster_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5653,7 +5733,7 @@ func (x *RevokeCertificateReply) String() string {
 func (*RevokeCertificateReply) ProtoMessage() {}
 
 func (x *RevokeCertificateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[91]
+	mi := &file_cluster_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5666,7 +5746,7 @@ func (x *RevokeCertificateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeCertificateReply.ProtoReflect.Descriptor instead.
 func (*RevokeCertificateReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{91}
+	return file_cluster_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *RevokeCertificateReply) GetRevoked() []*CertificateInfo {
@@ -5688,7 +5768,7 @@ type ChangeAuthorityRequest struct {
 
 func (x *ChangeAuthorityRequest) Reset() {
 	*x = ChangeAuthorityRequest{}
-	mi := &file_cluster_proto_msgTypes[92]
+	mi := &file_cluster_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5700,7 +5780,7 @@ func (x *ChangeAuthorityRequest) String() string {
 func (*ChangeAuthorityRequest) ProtoMessage() {}
 
 func (x *ChangeAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[92]
+	mi := &file_cluster_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5713,7 +5793,7 @@ func (x *ChangeAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*ChangeAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{92}
+	return file_cluster_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ChangeAuthorityRequest) GetRetire() bool {
@@ -5740,7 +5820,7 @@ type ChangeAuthorityReply struct {
 
 func (x *ChangeAuthorityReply) Reset() {
 	*x = ChangeAuthorityReply{}
-	mi := &file_cluster_proto_msgTypes[93]
+	mi := &file_cluster_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5752,7 +5832,7 @@ func (x *ChangeAuthorityReply) String() string {
 func (*ChangeAuthorityReply) ProtoMessage() {}
 
 func (x *ChangeAuthorityReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[93]
+	mi := &file_cluster_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5765,7 +5845,7 @@ func (x *ChangeAuthorityReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAuthorityReply.ProtoReflect.Descriptor instead.
 func (*ChangeAuthorityReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{93}
+	return file_cluster_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ChangeAuthorityReply) GetAuthorities() []string {
@@ -6011,7 +6091,10 @@ const file_cluster_proto_rawDesc = "" +
 	"WatchReply\x12\x10\n" +
 	"\x03log\x18\x01 \x01(\fR\x03log\x12*\n" +
 	"\x05ended\x18\x02 \x01(\v2\x14.volley.wire.JobInfoR\x05ended\x12\x12\n" +
-	"\x04next\x18\x03 \x01(\x04R\x04next\"7\n" +
+	"\x04next\x18\x03 \x01(\x04R\x04next\"\r\n" +
+	"\vPageRequest\"\x1f\n" +
+	"\tPageReply\x12\x12\n" +
+	"\x04link\x18\x01 \x01(\tR\x04link\"7\n" +
 	"\vLookRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\acolumns\x18\x02 \x01(\rR\acolumns\"\x1f\n" +
@@ -6153,7 +6236,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06retire\x18\x01 \x01(\bR\x06retire\x12\x14\n" +
 	"\x05force\x18\x02 \x01(\bR\x05force\"8\n" +
 	"\x14ChangeAuthorityReply\x12 \n" +
-	"\vauthorities\x18\x01 \x03(\tR\vauthorities2\xf2\x11\n" +
+	"\vauthorities\x18\x01 \x03(\tR\vauthorities2\xac\x12\n" +
 	"\aCluster\x12@\n" +
 	"\x05Serve\x12\x19.volley.wire.FromExecutor\x1a\x18.volley.wire.ForExecutor(\x010\x01\x128\n" +
 	"\x04Logs\x12\x16.volley.wire.RunnerLog\x1a\x16.volley.wire.LogsReply(\x01\x125\n" +
@@ -6173,6 +6256,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\aInspect\x12\x1b.volley.wire.InspectRequest\x1a\x17.volley.wire.Inspection0\x01\x12A\n" +
 	"\tInspected\x12\x17.volley.wire.Inspection\x1a\x1b.volley.wire.InspectedReply\x12?\n" +
 	"\aSupport\x12\x1b.volley.wire.SupportRequest\x1a\x15.volley.wire.FilePart0\x01\x128\n" +
+	"\x04Page\x12\x18.volley.wire.PageRequest\x1a\x16.volley.wire.PageReply\x128\n" +
 	"\x04Look\x12\x18.volley.wire.LookRequest\x1a\x16.volley.wire.LookReply\x12G\n" +
 	"\tExecutors\x12\x1d.volley.wire.ExecutorsRequest\x1a\x1b.volley.wire.ExecutorsReply\x12;\n" +
 	"\x05Drain\x12\x19.volley.wire.DrainRequest\x1a\x17.volley.wire.DrainReply\x128\n" +
@@ -6214,7 +6298,7 @@ func file_cluster_proto_rawDescGZIP() []byte {
 	return file_cluster_proto_rawDescData
 }
 
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 96)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 98)
 var file_cluster_proto_goTypes = []any{
 	(*DriversRequest)(nil),           // 0: volley.wire.DriversRequest
 	(*DriversReply)(nil),             // 1: volley.wire.DriversReply
@@ -6267,58 +6351,60 @@ var file_cluster_proto_goTypes = []any{
 	(*JobInfo)(nil),                  // 48: volley.wire.JobInfo
 	(*WatchRequest)(nil),             // 49: volley.wire.WatchRequest
 	(*WatchReply)(nil),               // 50: volley.wire.WatchReply
-	(*LookRequest)(nil),              // 51: volley.wire.LookRequest
-	(*LookReply)(nil),                // 52: volley.wire.LookReply
-	(*DownloadRequest)(nil),          // 53: volley.wire.DownloadRequest
-	(*FilePart)(nil),                 // 54: volley.wire.FilePart
-	(*EndRequest)(nil),               // 55: volley.wire.EndRequest
-	(*EndReply)(nil),                 // 56: volley.wire.EndReply
-	(*MadeFile)(nil),                 // 57: volley.wire.MadeFile
-	(*CancelRequest)(nil),            // 58: volley.wire.CancelRequest
-	(*CancelReply)(nil),              // 59: volley.wire.CancelReply
-	(*ResumeRequest)(nil),            // 60: volley.wire.ResumeRequest
-	(*ResumeReply)(nil),              // 61: volley.wire.ResumeReply
-	(*Keep)(nil),                     // 62: volley.wire.Keep
-	(*PruneRequest)(nil),             // 63: volley.wire.PruneRequest
-	(*InspectRequest)(nil),           // 64: volley.wire.InspectRequest
-	(*Inspection)(nil),               // 65: volley.wire.Inspection
-	(*InspectedReply)(nil),           // 66: volley.wire.InspectedReply
-	(*RemoveRequest)(nil),            // 67: volley.wire.RemoveRequest
-	(*PruneReply)(nil),               // 68: volley.wire.PruneReply
-	(*ExecutorsRequest)(nil),         // 69: volley.wire.ExecutorsRequest
-	(*ExecutorsReply)(nil),           // 70: volley.wire.ExecutorsReply
-	(*ExecutorInfo)(nil),             // 71: volley.wire.ExecutorInfo
-	(*DrainRequest)(nil),             // 72: volley.wire.DrainRequest
-	(*DrainReply)(nil),               // 73: volley.wire.DrainReply
-	(*BlockRequest)(nil),             // 74: volley.wire.BlockRequest
-	(*GiveReply)(nil),                // 75: volley.wire.GiveReply
-	(*BlockPart)(nil),                // 76: volley.wire.BlockPart
-	(*JoinRequest)(nil),              // 77: volley.wire.JoinRequest
-	(*RenewRequest)(nil),             // 78: volley.wire.RenewRequest
-	(*Certified)(nil),                // 79: volley.wire.Certified
-	(*CreateTokenRequest)(nil),       // 80: volley.wire.CreateTokenRequest
-	(*CreateTokenReply)(nil),         // 81: volley.wire.CreateTokenReply
-	(*TokensRequest)(nil),            // 82: volley.wire.TokensRequest
-	(*TokensReply)(nil),              // 83: volley.wire.TokensReply
-	(*TokenInfo)(nil),                // 84: volley.wire.TokenInfo
-	(*RevokeTokenRequest)(nil),       // 85: volley.wire.RevokeTokenRequest
-	(*RevokeTokenReply)(nil),         // 86: volley.wire.RevokeTokenReply
-	(*CertificatesRequest)(nil),      // 87: volley.wire.CertificatesRequest
-	(*CertificatesReply)(nil),        // 88: volley.wire.CertificatesReply
-	(*CertificateInfo)(nil),          // 89: volley.wire.CertificateInfo
-	(*RevokeCertificateRequest)(nil), // 90: volley.wire.RevokeCertificateRequest
-	(*RevokeCertificateReply)(nil),   // 91: volley.wire.RevokeCertificateReply
-	(*ChangeAuthorityRequest)(nil),   // 92: volley.wire.ChangeAuthorityRequest
-	(*ChangeAuthorityReply)(nil),     // 93: volley.wire.ChangeAuthorityReply
-	nil,                              // 94: volley.wire.Hello.LabelsEntry
-	nil,                              // 95: volley.wire.ExecutorInfo.LabelsEntry
-	(*Ask)(nil),                      // 96: volley.wire.Ask
-	(*Gang)(nil),                     // 97: volley.wire.Gang
+	(*PageRequest)(nil),              // 51: volley.wire.PageRequest
+	(*PageReply)(nil),                // 52: volley.wire.PageReply
+	(*LookRequest)(nil),              // 53: volley.wire.LookRequest
+	(*LookReply)(nil),                // 54: volley.wire.LookReply
+	(*DownloadRequest)(nil),          // 55: volley.wire.DownloadRequest
+	(*FilePart)(nil),                 // 56: volley.wire.FilePart
+	(*EndRequest)(nil),               // 57: volley.wire.EndRequest
+	(*EndReply)(nil),                 // 58: volley.wire.EndReply
+	(*MadeFile)(nil),                 // 59: volley.wire.MadeFile
+	(*CancelRequest)(nil),            // 60: volley.wire.CancelRequest
+	(*CancelReply)(nil),              // 61: volley.wire.CancelReply
+	(*ResumeRequest)(nil),            // 62: volley.wire.ResumeRequest
+	(*ResumeReply)(nil),              // 63: volley.wire.ResumeReply
+	(*Keep)(nil),                     // 64: volley.wire.Keep
+	(*PruneRequest)(nil),             // 65: volley.wire.PruneRequest
+	(*InspectRequest)(nil),           // 66: volley.wire.InspectRequest
+	(*Inspection)(nil),               // 67: volley.wire.Inspection
+	(*InspectedReply)(nil),           // 68: volley.wire.InspectedReply
+	(*RemoveRequest)(nil),            // 69: volley.wire.RemoveRequest
+	(*PruneReply)(nil),               // 70: volley.wire.PruneReply
+	(*ExecutorsRequest)(nil),         // 71: volley.wire.ExecutorsRequest
+	(*ExecutorsReply)(nil),           // 72: volley.wire.ExecutorsReply
+	(*ExecutorInfo)(nil),             // 73: volley.wire.ExecutorInfo
+	(*DrainRequest)(nil),             // 74: volley.wire.DrainRequest
+	(*DrainReply)(nil),               // 75: volley.wire.DrainReply
+	(*BlockRequest)(nil),             // 76: volley.wire.BlockRequest
+	(*GiveReply)(nil),                // 77: volley.wire.GiveReply
+	(*BlockPart)(nil),                // 78: volley.wire.BlockPart
+	(*JoinRequest)(nil),              // 79: volley.wire.JoinRequest
+	(*RenewRequest)(nil),             // 80: volley.wire.RenewRequest
+	(*Certified)(nil),                // 81: volley.wire.Certified
+	(*CreateTokenRequest)(nil),       // 82: volley.wire.CreateTokenRequest
+	(*CreateTokenReply)(nil),         // 83: volley.wire.CreateTokenReply
+	(*TokensRequest)(nil),            // 84: volley.wire.TokensRequest
+	(*TokensReply)(nil),              // 85: volley.wire.TokensReply
+	(*TokenInfo)(nil),                // 86: volley.wire.TokenInfo
+	(*RevokeTokenRequest)(nil),       // 87: volley.wire.RevokeTokenRequest
+	(*RevokeTokenReply)(nil),         // 88: volley.wire.RevokeTokenReply
+	(*CertificatesRequest)(nil),      // 89: volley.wire.CertificatesRequest
+	(*CertificatesReply)(nil),        // 90: volley.wire.CertificatesReply
+	(*CertificateInfo)(nil),          // 91: volley.wire.CertificateInfo
+	(*RevokeCertificateRequest)(nil), // 92: volley.wire.RevokeCertificateRequest
+	(*RevokeCertificateReply)(nil),   // 93: volley.wire.RevokeCertificateReply
+	(*ChangeAuthorityRequest)(nil),   // 94: volley.wire.ChangeAuthorityRequest
+	(*ChangeAuthorityReply)(nil),     // 95: volley.wire.ChangeAuthorityReply
+	nil,                              // 96: volley.wire.Hello.LabelsEntry
+	nil,                              // 97: volley.wire.ExecutorInfo.LabelsEntry
+	(*Ask)(nil),                      // 98: volley.wire.Ask
+	(*Gang)(nil),                     // 99: volley.wire.Gang
 }
 var file_cluster_proto_depIdxs = []int32{
 	2,  // 0: volley.wire.DriversReply.drivers:type_name -> volley.wire.DriverInfo
 	15, // 1: volley.wire.HaveReply.files:type_name -> volley.wire.HadFile
-	94, // 2: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
+	96, // 2: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
 	40, // 3: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
 	19, // 4: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
 	22, // 5: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
@@ -6336,28 +6422,28 @@ var file_cluster_proto_depIdxs = []int32{
 	19, // 17: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
 	25, // 18: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
 	38, // 19: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
-	72, // 20: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
+	74, // 20: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
 	22, // 21: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
 	35, // 22: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
 	34, // 23: volley.wire.FromJob.trouble:type_name -> volley.wire.Trouble
 	20, // 24: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
 	25, // 25: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
 	24, // 26: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
-	72, // 27: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
-	96, // 28: volley.wire.ForJob.ask:type_name -> volley.wire.Ask
+	74, // 27: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
+	98, // 28: volley.wire.ForJob.ask:type_name -> volley.wire.Ask
 	21, // 29: volley.wire.ForJob.lease:type_name -> volley.wire.JobLease
-	96, // 30: volley.wire.AskRunner.ask:type_name -> volley.wire.Ask
+	98, // 30: volley.wire.AskRunner.ask:type_name -> volley.wire.Ask
 	40, // 31: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
 	48, // 32: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
 	40, // 33: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
 	48, // 34: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
-	57, // 35: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
-	62, // 36: volley.wire.PruneRequest.keep:type_name -> volley.wire.Keep
-	71, // 37: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
-	95, // 38: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
-	84, // 39: volley.wire.TokensReply.tokens:type_name -> volley.wire.TokenInfo
-	89, // 40: volley.wire.CertificatesReply.certificates:type_name -> volley.wire.CertificateInfo
-	89, // 41: volley.wire.RevokeCertificateReply.revoked:type_name -> volley.wire.CertificateInfo
+	59, // 35: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
+	64, // 36: volley.wire.PruneRequest.keep:type_name -> volley.wire.Keep
+	73, // 37: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
+	97, // 38: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
+	86, // 39: volley.wire.TokensReply.tokens:type_name -> volley.wire.TokenInfo
+	91, // 40: volley.wire.CertificatesReply.certificates:type_name -> volley.wire.CertificateInfo
+	91, // 41: volley.wire.RevokeCertificateReply.revoked:type_name -> volley.wire.CertificateInfo
 	26, // 42: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
 	28, // 43: volley.wire.Cluster.Logs:input_type -> volley.wire.RunnerLog
 	33, // 44: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
@@ -6367,83 +6453,85 @@ var file_cluster_proto_depIdxs = []int32{
 	39, // 48: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
 	46, // 49: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
 	49, // 50: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
-	53, // 51: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
-	55, // 52: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
-	58, // 53: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
-	60, // 54: volley.wire.Cluster.Resume:input_type -> volley.wire.ResumeRequest
-	63, // 55: volley.wire.Cluster.Prune:input_type -> volley.wire.PruneRequest
-	67, // 56: volley.wire.Cluster.Remove:input_type -> volley.wire.RemoveRequest
-	64, // 57: volley.wire.Cluster.Inspect:input_type -> volley.wire.InspectRequest
-	65, // 58: volley.wire.Cluster.Inspected:input_type -> volley.wire.Inspection
+	55, // 51: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
+	57, // 52: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
+	60, // 53: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
+	62, // 54: volley.wire.Cluster.Resume:input_type -> volley.wire.ResumeRequest
+	65, // 55: volley.wire.Cluster.Prune:input_type -> volley.wire.PruneRequest
+	69, // 56: volley.wire.Cluster.Remove:input_type -> volley.wire.RemoveRequest
+	66, // 57: volley.wire.Cluster.Inspect:input_type -> volley.wire.InspectRequest
+	67, // 58: volley.wire.Cluster.Inspected:input_type -> volley.wire.Inspection
 	8,  // 59: volley.wire.Cluster.Support:input_type -> volley.wire.SupportRequest
-	51, // 60: volley.wire.Cluster.Look:input_type -> volley.wire.LookRequest
-	69, // 61: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
-	72, // 62: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
-	77, // 63: volley.wire.Cluster.Join:input_type -> volley.wire.JoinRequest
-	9,  // 64: volley.wire.Cluster.Reads:input_type -> volley.wire.ReadsRequest
-	78, // 65: volley.wire.Cluster.Renew:input_type -> volley.wire.RenewRequest
-	80, // 66: volley.wire.Cluster.CreateToken:input_type -> volley.wire.CreateTokenRequest
-	82, // 67: volley.wire.Cluster.Tokens:input_type -> volley.wire.TokensRequest
-	85, // 68: volley.wire.Cluster.RevokeToken:input_type -> volley.wire.RevokeTokenRequest
-	87, // 69: volley.wire.Cluster.Certificates:input_type -> volley.wire.CertificatesRequest
-	90, // 70: volley.wire.Cluster.RevokeCertificate:input_type -> volley.wire.RevokeCertificateRequest
-	92, // 71: volley.wire.Cluster.ChangeAuthority:input_type -> volley.wire.ChangeAuthorityRequest
-	0,  // 72: volley.wire.Cluster.Drivers:input_type -> volley.wire.DriversRequest
-	3,  // 73: volley.wire.Cluster.RemoveDriver:input_type -> volley.wire.RemoveDriverRequest
-	5,  // 74: volley.wire.Cluster.Enrol:input_type -> volley.wire.EnrolRequest
-	7,  // 75: volley.wire.Cluster.Snapshot:input_type -> volley.wire.SnapshotRequest
-	74, // 76: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
-	76, // 77: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
-	97, // 78: volley.wire.Gangs.Speak:input_type -> volley.wire.Gang
-	13, // 79: volley.wire.Files.Have:input_type -> volley.wire.HaveRequest
-	16, // 80: volley.wire.Files.Keep:input_type -> volley.wire.FileChange
-	18, // 81: volley.wire.Files.Bring:input_type -> volley.wire.BringRequest
-	12, // 82: volley.wire.Files.Agree:input_type -> volley.wire.Authorities
-	19, // 83: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
-	30, // 84: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
-	29, // 85: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
-	36, // 86: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
-	42, // 87: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
-	44, // 88: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
-	43, // 89: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
-	45, // 90: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
-	47, // 91: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
-	50, // 92: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
-	54, // 93: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
-	56, // 94: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
-	59, // 95: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
-	61, // 96: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
-	68, // 97: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
-	68, // 98: volley.wire.Cluster.Remove:output_type -> volley.wire.PruneReply
-	65, // 99: volley.wire.Cluster.Inspect:output_type -> volley.wire.Inspection
-	66, // 100: volley.wire.Cluster.Inspected:output_type -> volley.wire.InspectedReply
-	54, // 101: volley.wire.Cluster.Support:output_type -> volley.wire.FilePart
-	52, // 102: volley.wire.Cluster.Look:output_type -> volley.wire.LookReply
-	70, // 103: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
-	73, // 104: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
-	79, // 105: volley.wire.Cluster.Join:output_type -> volley.wire.Certified
-	10, // 106: volley.wire.Cluster.Reads:output_type -> volley.wire.ReadsReply
-	79, // 107: volley.wire.Cluster.Renew:output_type -> volley.wire.Certified
-	81, // 108: volley.wire.Cluster.CreateToken:output_type -> volley.wire.CreateTokenReply
-	83, // 109: volley.wire.Cluster.Tokens:output_type -> volley.wire.TokensReply
-	86, // 110: volley.wire.Cluster.RevokeToken:output_type -> volley.wire.RevokeTokenReply
-	88, // 111: volley.wire.Cluster.Certificates:output_type -> volley.wire.CertificatesReply
-	91, // 112: volley.wire.Cluster.RevokeCertificate:output_type -> volley.wire.RevokeCertificateReply
-	93, // 113: volley.wire.Cluster.ChangeAuthority:output_type -> volley.wire.ChangeAuthorityReply
-	1,  // 114: volley.wire.Cluster.Drivers:output_type -> volley.wire.DriversReply
-	4,  // 115: volley.wire.Cluster.RemoveDriver:output_type -> volley.wire.RemoveDriverReply
-	6,  // 116: volley.wire.Cluster.Enrol:output_type -> volley.wire.EnrolReply
-	54, // 117: volley.wire.Cluster.Snapshot:output_type -> volley.wire.FilePart
-	76, // 118: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
-	75, // 119: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
-	11, // 120: volley.wire.Gangs.Speak:output_type -> volley.wire.SpokenReply
-	14, // 121: volley.wire.Files.Have:output_type -> volley.wire.HaveReply
-	17, // 122: volley.wire.Files.Keep:output_type -> volley.wire.KeepReply
-	54, // 123: volley.wire.Files.Bring:output_type -> volley.wire.FilePart
-	12, // 124: volley.wire.Files.Agree:output_type -> volley.wire.Authorities
-	19, // 125: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
-	84, // [84:126] is the sub-list for method output_type
-	42, // [42:84] is the sub-list for method input_type
+	51, // 60: volley.wire.Cluster.Page:input_type -> volley.wire.PageRequest
+	53, // 61: volley.wire.Cluster.Look:input_type -> volley.wire.LookRequest
+	71, // 62: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
+	74, // 63: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
+	79, // 64: volley.wire.Cluster.Join:input_type -> volley.wire.JoinRequest
+	9,  // 65: volley.wire.Cluster.Reads:input_type -> volley.wire.ReadsRequest
+	80, // 66: volley.wire.Cluster.Renew:input_type -> volley.wire.RenewRequest
+	82, // 67: volley.wire.Cluster.CreateToken:input_type -> volley.wire.CreateTokenRequest
+	84, // 68: volley.wire.Cluster.Tokens:input_type -> volley.wire.TokensRequest
+	87, // 69: volley.wire.Cluster.RevokeToken:input_type -> volley.wire.RevokeTokenRequest
+	89, // 70: volley.wire.Cluster.Certificates:input_type -> volley.wire.CertificatesRequest
+	92, // 71: volley.wire.Cluster.RevokeCertificate:input_type -> volley.wire.RevokeCertificateRequest
+	94, // 72: volley.wire.Cluster.ChangeAuthority:input_type -> volley.wire.ChangeAuthorityRequest
+	0,  // 73: volley.wire.Cluster.Drivers:input_type -> volley.wire.DriversRequest
+	3,  // 74: volley.wire.Cluster.RemoveDriver:input_type -> volley.wire.RemoveDriverRequest
+	5,  // 75: volley.wire.Cluster.Enrol:input_type -> volley.wire.EnrolRequest
+	7,  // 76: volley.wire.Cluster.Snapshot:input_type -> volley.wire.SnapshotRequest
+	76, // 77: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
+	78, // 78: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
+	99, // 79: volley.wire.Gangs.Speak:input_type -> volley.wire.Gang
+	13, // 80: volley.wire.Files.Have:input_type -> volley.wire.HaveRequest
+	16, // 81: volley.wire.Files.Keep:input_type -> volley.wire.FileChange
+	18, // 82: volley.wire.Files.Bring:input_type -> volley.wire.BringRequest
+	12, // 83: volley.wire.Files.Agree:input_type -> volley.wire.Authorities
+	19, // 84: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
+	30, // 85: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
+	29, // 86: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
+	36, // 87: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
+	42, // 88: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
+	44, // 89: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
+	43, // 90: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
+	45, // 91: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
+	47, // 92: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
+	50, // 93: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
+	56, // 94: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
+	58, // 95: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
+	61, // 96: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
+	63, // 97: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
+	70, // 98: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
+	70, // 99: volley.wire.Cluster.Remove:output_type -> volley.wire.PruneReply
+	67, // 100: volley.wire.Cluster.Inspect:output_type -> volley.wire.Inspection
+	68, // 101: volley.wire.Cluster.Inspected:output_type -> volley.wire.InspectedReply
+	56, // 102: volley.wire.Cluster.Support:output_type -> volley.wire.FilePart
+	52, // 103: volley.wire.Cluster.Page:output_type -> volley.wire.PageReply
+	54, // 104: volley.wire.Cluster.Look:output_type -> volley.wire.LookReply
+	72, // 105: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
+	75, // 106: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
+	81, // 107: volley.wire.Cluster.Join:output_type -> volley.wire.Certified
+	10, // 108: volley.wire.Cluster.Reads:output_type -> volley.wire.ReadsReply
+	81, // 109: volley.wire.Cluster.Renew:output_type -> volley.wire.Certified
+	83, // 110: volley.wire.Cluster.CreateToken:output_type -> volley.wire.CreateTokenReply
+	85, // 111: volley.wire.Cluster.Tokens:output_type -> volley.wire.TokensReply
+	88, // 112: volley.wire.Cluster.RevokeToken:output_type -> volley.wire.RevokeTokenReply
+	90, // 113: volley.wire.Cluster.Certificates:output_type -> volley.wire.CertificatesReply
+	93, // 114: volley.wire.Cluster.RevokeCertificate:output_type -> volley.wire.RevokeCertificateReply
+	95, // 115: volley.wire.Cluster.ChangeAuthority:output_type -> volley.wire.ChangeAuthorityReply
+	1,  // 116: volley.wire.Cluster.Drivers:output_type -> volley.wire.DriversReply
+	4,  // 117: volley.wire.Cluster.RemoveDriver:output_type -> volley.wire.RemoveDriverReply
+	6,  // 118: volley.wire.Cluster.Enrol:output_type -> volley.wire.EnrolReply
+	56, // 119: volley.wire.Cluster.Snapshot:output_type -> volley.wire.FilePart
+	78, // 120: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
+	77, // 121: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
+	11, // 122: volley.wire.Gangs.Speak:output_type -> volley.wire.SpokenReply
+	14, // 123: volley.wire.Files.Have:output_type -> volley.wire.HaveReply
+	17, // 124: volley.wire.Files.Keep:output_type -> volley.wire.KeepReply
+	56, // 125: volley.wire.Files.Bring:output_type -> volley.wire.FilePart
+	12, // 126: volley.wire.Files.Agree:output_type -> volley.wire.Authorities
+	19, // 127: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
+	85, // [85:128] is the sub-list for method output_type
+	42, // [42:85] is the sub-list for method input_type
 	42, // [42:42] is the sub-list for extension type_name
 	42, // [42:42] is the sub-list for extension extendee
 	0,  // [0:42] is the sub-list for field type_name
@@ -6497,7 +6585,7 @@ func file_cluster_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   96,
+			NumMessages:   98,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

@@ -39,6 +39,7 @@ const (
 	Cluster_Inspect_FullMethodName           = "/volley.wire.Cluster/Inspect"
 	Cluster_Inspected_FullMethodName         = "/volley.wire.Cluster/Inspected"
 	Cluster_Support_FullMethodName           = "/volley.wire.Cluster/Support"
+	Cluster_Page_FullMethodName              = "/volley.wire.Cluster/Page"
 	Cluster_Look_FullMethodName              = "/volley.wire.Cluster/Look"
 	Cluster_Executors_FullMethodName         = "/volley.wire.Cluster/Executors"
 	Cluster_Drain_FullMethodName             = "/volley.wire.Cluster/Drain"
@@ -100,6 +101,8 @@ type ClusterClient interface {
 	Inspected(ctx context.Context, in *Inspection, opts ...grpc.CallOption) (*InspectedReply, error)
 	// Support sends what is needed to find out what is wrong with a cluster.
 	Support(ctx context.Context, in *SupportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FilePart], error)
+	// Page makes a link to the driver's page, which works once.
+	Page(ctx context.Context, in *PageRequest, opts ...grpc.CallOption) (*PageReply, error)
 	// Look shows how a job goes, as its event log has it so far.
 	Look(ctx context.Context, in *LookRequest, opts ...grpc.CallOption) (*LookReply, error)
 	// Executors lists executors.
@@ -375,6 +378,16 @@ func (c *clusterClient) Support(ctx context.Context, in *SupportRequest, opts ..
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Cluster_SupportClient = grpc.ServerStreamingClient[FilePart]
 
+func (c *clusterClient) Page(ctx context.Context, in *PageRequest, opts ...grpc.CallOption) (*PageReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PageReply)
+	err := c.cc.Invoke(ctx, Cluster_Page_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *clusterClient) Look(ctx context.Context, in *LookRequest, opts ...grpc.CallOption) (*LookReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(LookReply)
@@ -587,6 +600,8 @@ type ClusterServer interface {
 	Inspected(context.Context, *Inspection) (*InspectedReply, error)
 	// Support sends what is needed to find out what is wrong with a cluster.
 	Support(*SupportRequest, grpc.ServerStreamingServer[FilePart]) error
+	// Page makes a link to the driver's page, which works once.
+	Page(context.Context, *PageRequest) (*PageReply, error)
 	// Look shows how a job goes, as its event log has it so far.
 	Look(context.Context, *LookRequest) (*LookReply, error)
 	// Executors lists executors.
@@ -678,6 +693,9 @@ func (UnimplementedClusterServer) Inspected(context.Context, *Inspection) (*Insp
 }
 func (UnimplementedClusterServer) Support(*SupportRequest, grpc.ServerStreamingServer[FilePart]) error {
 	return status.Error(codes.Unimplemented, "method Support not implemented")
+}
+func (UnimplementedClusterServer) Page(context.Context, *PageRequest) (*PageReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Page not implemented")
 }
 func (UnimplementedClusterServer) Look(context.Context, *LookRequest) (*LookReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Look not implemented")
@@ -992,6 +1010,24 @@ func _Cluster_Support_Handler(srv interface{}, stream grpc.ServerStream) error {
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Cluster_SupportServer = grpc.ServerStreamingServer[FilePart]
+
+func _Cluster_Page_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PageRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Page(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Page_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Page(ctx, req.(*PageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
 
 func _Cluster_Look_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(LookRequest)
@@ -1316,6 +1352,10 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Inspected",
 			Handler:    _Cluster_Inspected_Handler,
+		},
+		{
+			MethodName: "Page",
+			Handler:    _Cluster_Page_Handler,
 		},
 		{
 			MethodName: "Look",
