@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/volley-engine/volley/internal/chart"
@@ -33,9 +34,9 @@ type jobPage struct {
 	info   *wire.JobInfo
 	run    history.Run
 	parts  []pages.Part
-	drawn  int64 // what of the log they have
-	used   time.Time
-	chases bool // what is not read yet of the log is being read
+	drawn  int64        // what of the log they have
+	used   atomic.Int64 // when it was asked for last, Unix nanoseconds
+	chases bool         // what is not read yet of the log is being read
 }
 
 // jobOf returns a job's page.
@@ -51,11 +52,11 @@ func (c *Console) jobOf(s Source, id string) (*jobPage, error) {
 		p = &jobPage{path: path}
 		c.jobs[id] = p
 	}
-	p.used = time.Now()
+	p.used.Store(time.Now().UnixNano())
 	for len(c.jobs) > mostJobs {
 		oldest := id
 		for other, q := range c.jobs {
-			if q.used.Before(c.jobs[oldest].used) {
+			if q.used.Load() < c.jobs[oldest].used.Load() {
 				oldest = other
 			}
 		}
@@ -124,7 +125,7 @@ func (p *jobPage) made(s Source, id string, now time.Time) (m made, info *wire.J
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.used = now
+	p.used.Store(now.UnixNano())
 	news := p.read(info.Job)
 	if p.at < p.size && p.failed == nil {
 		p.chase(info.Job)
@@ -180,7 +181,7 @@ func (p *jobPage) readOn(name string) (more bool) {
 		p.chases = more
 	}()
 	p.read(name)
-	return p.at < p.size && p.failed == nil && time.Since(p.used) < chaseFor
+	return p.at < p.size && p.failed == nil && time.Since(time.Unix(0, p.used.Load())) < chaseFor
 }
 
 // mostCompared is how many jobs are compared at a time.

@@ -32,7 +32,7 @@ func long(t *testing.T, steps int) *cluster {
 // TestALongLogIsReadToItsEnd: a page of a part of it says so, and has all of it soon; what is no page waits for all.
 func TestALongLogIsReadToItsEnd(t *testing.T) {
 	t.Parallel()
-	const steps = 1500
+	const steps = 400
 	c := long(t, steps)
 	at, browser := serve(t, c, web.Grant{})
 	_, page, _ := get(t, browser, at+"/jobs/job-1")
@@ -40,7 +40,7 @@ func TestALongLogIsReadToItsEnd(t *testing.T) {
 		t.Errorf("a part is shown as the whole: %.1500s", page)
 	}
 	listen(t, browser, at+"/jobs/job-1/live", func(parts map[string]string, ended bool) bool {
-		if ended && (!strings.Contains(parts["words"], "1500 steps") || strings.Contains(parts["state"], "are read")) {
+		if ended && (!strings.Contains(parts["words"], "400 steps") || strings.Contains(parts["state"], "are read")) {
 			t.Errorf("the page has ended with %s %s", parts["state"], parts["words"])
 		}
 		return ended
