@@ -173,7 +173,7 @@ func TestTheLivePageInABrowser(t *testing.T) {
 	overview.shows("#live", "live")
 	c.Signal("b", syscall.SIGKILL)
 	t.Logf("the overview shows the loss %v after the kill", overview.shows("#executors", "lost"))
-	t.Logf("the job's page shows it %v later", b.shows("#words", "An executor is lost; others have its splits: b."))
+	t.Logf("the job's page shows it %v later", b.shows("#words", "An executor is lost; its splits go to others: b."))
 	overview.picture("overview")
 	b.picture("job")
 

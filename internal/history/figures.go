@@ -170,7 +170,8 @@ func (c *Run) lastStep() chart.Figure {
 	return chart.Figure{Title: fmt.Sprintf("Step %d: what each executor did", s.Number), Of: g,
 		Read: "Good: bars that reach the step's end, with little that is hollow. Bad: long hollow stretches, which " +
 			"are waiting. Then let splits move to who waits (--exchange rate), or lower --sync-ratio. When work " +
-			"began is not told by executors: it is drawn from the left."}
+			"began is not told by executors: it is drawn from the left. A ✕ marks an executor " +
+			"that is lost."}
 }
 
 // spans returns what an executor did in the last step.
@@ -191,12 +192,12 @@ func (c *Run) marks() (all []chart.Mark) {
 	s := c.Last
 	if s.First > 0 && s.First < s.Stop {
 		all = append(all, chart.Mark{At: s.First.Seconds(),
-			Name: fmt.Sprintf("first finisher, %.0f %% of all rows", 100*s.Reached[0])})
+			Name: fmt.Sprintf("first finisher, %.0f %% of all rows reported", 100*s.Reached[0])})
 	}
 	if s.Stop > 0 {
 		name := "every row is processed"
 		if s.Cuts > 0 {
-			name = fmt.Sprintf("the step is cut, %.0f %% of all rows", 100*s.Reached[1])
+			name = fmt.Sprintf("the step is cut, %.0f %% of all rows reported", 100*s.Reached[1])
 		}
 		all = append(all, chart.Mark{At: s.Stop.Seconds(), Name: name})
 	}
@@ -254,11 +255,12 @@ func read(cursor, share float64) []chart.Span {
 // paces shows how fast each executor is.
 func (c *Run) paces() chart.Figure {
 	var speeds []float64
-	for _, v := range c.Speeds {
-		speeds = append(speeds, float64(v))
+	var names []string
+	for e, v := range c.Speeds {
+		speeds, names = append(speeds, float64(v)), append(names, c.name(e))
 	}
 	return chart.Figure{Title: "Rows a second of each executor", Of: &chart.Bars{Of: "rows a second",
-		None: "not known", Weak: even, Names: c.Executors, Bars: speeds},
+		None: "not known", Weak: even, Names: names, Bars: speeds},
 		Read: "Good: bars of one length. Bad: a short one: its executor is slow, or shared with others. Then give it " +
 			"fewer slots, let splits move (--exchange rate), or see what else its machine does."}
 }
@@ -327,5 +329,5 @@ func (c *Run) bytes() chart.Figure {
 	return chart.Figure{Title: "Bytes that a step sends", Of: &chart.Lines{Across: "step", Up: "bytes",
 		Lines: []chart.Line{l}},
 		Read: "Good: a flat line, of the model's size times the executors. Bad: peaks, where parameters were sent " +
-			"again after an executor was lost."}
+			"again, and dips, where an executor was lost that sends nothing."}
 }

@@ -27,7 +27,7 @@ func (c *Run) Words() []string {
 		out = append(out, slow)
 	}
 	if n := len(c.Lost); n > 0 {
-		out = append(out, fmt.Sprintf("%s lost; others have its splits: %s.", map[bool]string{true: "An executor is",
+		out = append(out, fmt.Sprintf("%s lost; its splits go to others: %s.", map[bool]string{true: "An executor is",
 			false: fmt.Sprintf("%d executors are", n)}[n == 1], some(c.Lost)))
 	}
 	if gain := c.gain(); gain != "" {

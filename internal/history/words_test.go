@@ -95,7 +95,7 @@ func TestTextFitsATerminal(t *testing.T) {
 		c.Lost = []string{"slow"}
 		text := c.Text(width)
 		for _, want := range []string{"target", "splits      in steps 1 to 3", "         1  ░░░", "         0  ███",
-			"objective   █", "✕ slow", "An executor is lost; others have its splits: slow."} {
+			"objective   █", "✕ slow", "An executor is lost; its splits go to others: slow."} {
 			if !strings.Contains(strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(want), " ")) {
 				t.Errorf("%d columns: no %q in\n%s", width, want, text)
 			}
