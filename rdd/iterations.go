@@ -65,7 +65,7 @@ func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Se
 			}
 			ended = it.stop || k == n
 			if err := commit(ctx, s, Commit{Loop: loop, Iteration: k, Values: it.values, Took: s.LoopTime(),
-				Last: ended, Stopped: it.stop}, *state); err != nil {
+				Last: ended, Stopped: it.stop, Most: n}, *state); err != nil {
 				s.err = err
 				return
 			}
@@ -123,7 +123,7 @@ func commit[T any](ctx context.Context, s *Session, c Commit, state T) error {
 		return fault.New(fault.UserCode, "encode", "the loop's state", err)
 	}
 	if failed == nil && s.cfg.Progress != nil {
-		s.cfg.Progress(Progress{Iteration: c.Iteration, Values: c.Values, Info: s.info})
+		s.cfg.Progress(Progress{Iteration: c.Iteration, Most: c.Most, Values: c.Values, Info: s.info})
 	}
 	return failed
 }

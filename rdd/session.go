@@ -53,6 +53,7 @@ type Commit struct {
 	Took      time.Duration // by the loop so far, in all processes that ran it, evaluations left out
 	Last      bool          // nothing of the loop comes after it
 	Stopped   bool          // by the program, so that no number of turns goes on from it
+	Most      int           // turns that the loop may make
 }
 
 // LoopMark is how far a loop of a program has come.
@@ -88,6 +89,7 @@ type Config struct {
 type Progress struct {
 	LoadedRows int
 	Iteration  int
+	Most       int // iterations that the loop may make
 	Values     map[string]float64
 	Info       StepInfo
 }

@@ -171,7 +171,7 @@ func runJob(c *cobra.Command, f *trainFlags, j job) error {
 	if err != nil {
 		return err
 	}
-	screen := newScreen(f.json, f.quiet, f.maxIterations)
+	screen := newScreen(f.json, f.quiet)
 	cfg.Progress, cfg.Observer = screen.progress, screen.step
 	r, err := trainJob(c.Context(), cfg, f, j)
 	screen.done()

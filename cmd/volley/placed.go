@@ -70,7 +70,7 @@ func (f *placedFlags) ready(c *cobra.Command, data []string) (cfg volley.Config,
 // runs runs a job under a screen; one that was interrupted says so.
 func (f *placedFlags) runs(c *cobra.Command, cfg volley.Config, do func(context.Context, volley.Config) (
 	*volley.Outcome, error)) (*volley.Outcome, error) {
-	screen := newScreen(f.json, f.quiet, 0)
+	screen := newScreen(f.json, f.quiet)
 	cfg.Progress, cfg.Observer = screen.progress, screen.step
 	out, err := do(c.Context(), cfg)
 	screen.done()

@@ -21,7 +21,6 @@ type screen struct {
 	json  bool
 	live  bool
 	quiet bool
-	most  int // iterations; 0 is not known
 	began time.Time
 	mu    struct {
 		sync.Mutex
@@ -34,8 +33,8 @@ type screen struct {
 	}
 }
 
-func newScreen(json, quiet bool, most int) *screen {
-	return &screen{json: json, quiet: quiet, most: most, live: term.IsTerminal(int(os.Stderr.Fd())), began: time.Now()}
+func newScreen(json, quiet bool) *screen {
+	return &screen{json: json, quiet: quiet, live: term.IsTerminal(int(os.Stderr.Fd())), began: time.Now()}
 }
 
 // aboutQuiet is what --help says of --quiet.
@@ -67,17 +66,18 @@ func (s *screen) progress(p rdd.Progress) {
 		return
 	}
 	s.draw(fmt.Sprintf("iteration %d  objective %.6g  share %.0f%%%s%s%s", p.Iteration, p.Values["objective"],
-		100*p.Info.Share, s.left(p.Iteration), s.bars(), s.why()))
+		100*p.Info.Share, s.left(p.Iteration, p.Most), s.bars(), s.why()))
 }
 
-// left returns for how long it goes on at most, as far as iterations take what they took so far.
-func (s *screen) left(iteration int) string {
+// left returns for how long it goes on to the limit of its iterations, if they take what they took so far.
+func (s *screen) left(iteration, most int) string {
 	if s.mu.at.IsZero() {
 		s.mu.first, s.mu.at = iteration, time.Now()
 	}
-	if made := iteration - s.mu.first; s.most > iteration && made > 0 {
+	if made := iteration - s.mu.first; most > iteration && made > 0 {
 		each := time.Since(s.mu.at) / time.Duration(made)
-		return fmt.Sprintf("  at most %v left", (each * time.Duration(s.most-iteration)).Round(time.Second))
+		return fmt.Sprintf("  about %v to its limit of %d", (each * time.Duration(most-iteration)).Round(time.Second),
+			most)
 	}
 	return ""
 }

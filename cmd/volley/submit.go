@@ -281,7 +281,7 @@ func showResult(info *wire.JobInfo, f *trainFlags) error {
 		return fault.New(fault.Corrupt, "read the result of", info.Id, err)
 	}
 	r.Model = f.out
-	if err := newScreen(f.json, true, 0).result(r); err != nil {
+	if err := newScreen(f.json, true).result(r); err != nil {
 		return err
 	}
 	return f.converged(r)

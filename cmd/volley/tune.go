@@ -554,5 +554,5 @@ func (t *tuneFlags) keepBest(c *cobra.Command, points []*point, best int, metric
 	if out.Result == nil {
 		return nil
 	}
-	return newScreen(false, true, 0).result(out.Result)
+	return newScreen(false, true).result(out.Result)
 }

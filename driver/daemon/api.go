@@ -54,6 +54,25 @@ func (d *Daemon) Jobs(_ context.Context, req *wire.JobsRequest) (*wire.JobsReply
 	return reply, nil
 }
 
+// logOf returns the path of what a job's process has printed, or its runner on an executor, once it is seen not to be
+// damaged.
+func (d *Daemon) logOf(ctx context.Context, w *jobHandle, executor string) (path string, err error) {
+	name := "log"
+	switch info, _ := w.snapshot(); {
+	case executor != "" && !d.members.knows(executor):
+		return "", status.Errorf(codes.NotFound, "there is no executor %q", executor)
+	case executor != "":
+		name = "runner-" + filepath.Base(executor) + ".log"
+		err = w.checkLog(name)
+	case Over(info.State):
+		err = w.healLog(ctx)
+	}
+	if err != nil {
+		return "", status.Error(codes.DataLoss, err.Error())
+	}
+	return filepath.Join(w.dir, name), nil
+}
+
 // Watch follows a job's log.
 func (d *Daemon) Watch(req *wire.WatchRequest, stream wire.Cluster_WatchServer) error {
 	w, err := d.jobs.find(req.Id)
@@ -65,28 +84,17 @@ func (d *Daemon) Watch(req *wire.WatchRequest, stream wire.Cluster_WatchServer) 
 		return err
 	}
 	defer done()
-	name, offset := "log", int64(req.Offset)
-	if req.Task != "" {
-		if !d.members.knows(req.Task) {
-			return status.Errorf(codes.NotFound, "there is no executor %q", req.Task)
-		}
-		name = "runner-" + filepath.Base(req.Task) + ".log"
-		if err := w.checkLog(name); err != nil {
-			return status.Error(codes.DataLoss, err.Error())
-		}
+	path, err := d.logOf(stream.Context(), w, req.Task)
+	if err != nil {
+		return err
 	}
-	if info, _ := w.snapshot(); Over(info.State) && req.Task == "" {
-		if err := w.healLog(stream.Context()); err != nil {
-			return status.Error(codes.DataLoss, err.Error())
-		}
-	}
-	offset = min(offset, logEnd(filepath.Join(w.dir, name))) // a driver that leads anew may have less of it
+	offset := min(int64(req.Offset), logEnd(path)) // a driver that leads anew may have less of it
 	for {
 		if err := d.allowed(wire.CallerOf(stream.Context()), wire.Cluster_Watch_FullMethodName); err != nil {
 			return err // since it began
 		}
 		info, changed := w.snapshot()
-		offset, err = readLog(filepath.Join(w.dir, name), offset, func(p []byte, next int64) error {
+		offset, err = readLog(path, offset, func(p []byte, next int64) error {
 			return stream.Send(&wire.WatchReply{Log: p, Next: uint64(next)})
 		})
 		if err != nil {

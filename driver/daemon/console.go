@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"path/filepath"
 	"slices"
 
@@ -115,14 +116,10 @@ func (s shown) Output(job, executor string, most int64) (out []byte, err error) 
 	if err != nil {
 		return nil, err
 	}
-	name := "log"
-	if executor != "" {
-		if !s.d.members.knows(executor) {
-			return nil, status.Errorf(codes.NotFound, "there is no executor %q", executor)
-		}
-		name = "runner-" + filepath.Base(executor) + ".log"
+	path, err := s.d.logOf(s.d.ctx, w, executor)
+	if err != nil {
+		return nil, err
 	}
-	path := filepath.Join(w.dir, name)
 	_, err = readLog(path, max(0, logEnd(path)-most), func(part []byte, _ int64) error {
 		out = append(out, part...)
 		return nil
@@ -177,20 +174,10 @@ const mostColumns = 400
 // callerContext returns the context of a call by who has sent a request: of a certificate, or on loopback of the user
 // whose driver it is.
 func callerContext(r *http.Request) context.Context {
-	p := &peer.Peer{Addr: addr(r.RemoteAddr), AuthInfo: wire.SameUser{}}
+	from, _ := netip.ParseAddrPort(r.RemoteAddr) // the server's own
+	p := &peer.Peer{Addr: net.TCPAddrFromAddrPort(from), AuthInfo: wire.SameUser{}}
 	if r.TLS != nil {
 		p.AuthInfo = credentials.TLSInfo{State: *r.TLS}
 	}
 	return peer.NewContext(r.Context(), p)
 }
-
-// addr is where a request comes from.
-type addr string
-
-// Network returns that it is TCP.
-func (addr) Network() string { return "tcp" }
-
-// String returns HOST:PORT.
-func (a addr) String() string { return string(a) }
-
-var _ net.Addr = addr("")

@@ -131,19 +131,15 @@ func (d *Daemon) getLog(w http.ResponseWriter, r *http.Request) {
 		web.Refuse(w, http.StatusBadRequest, "from is the number of a byte")
 		return
 	}
-	name := "log"
-	if of := r.URL.Query().Get("executor"); of != "" {
-		if !d.members.knows(of) {
-			web.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no executor %q", of))
-			return
-		}
-		name = "runner-" + filepath.Base(of) + ".log"
+	path, err := d.logOf(r.Context(), job, r.URL.Query().Get("executor"))
+	if err != nil {
+		web.Refuse(w, statusOf(err), web.Reason(err))
+		return
 	}
-	path := filepath.Join(job.dir, name)
+	end := logEnd(path)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Volley-Next", strconv.FormatInt(logEnd(path), 10))
-	end := logEnd(path)
+	w.Header().Set("Volley-Next", strconv.FormatInt(end, 10))
 	_, _ = readLog(path, from, func(part []byte, next int64) error { // who has asked may be gone
 		web.Extend(w)
 		part = part[:max(0, len(part)-int(max(0, next-end)))] // what has come since is the next request's
@@ -197,24 +193,23 @@ func (d *Daemon) getEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// waitChange waits until something has changed, or for a beat, but not for less than a while; false is that there is
-// no one to tell.
+// waitChange waits for a while, and then until something has changed, or for a beat; false is that there is no one to
+// tell.
 func waitChange(r *http.Request, d *Daemon, changed <-chan struct{}, beat <-chan time.Time) bool {
-	pause := time.NewTimer(eventsEvery)
-	defer pause.Stop()
-	for _, c := range []<-chan time.Time{pause.C, beat} {
-		done := changed
-		if c == pause.C {
-			done = nil
-		}
-		select {
-		case <-c:
-		case <-done:
-		case <-r.Context().Done():
-			return false
-		case <-d.ctx.Done():
-			return false
-		}
+	select {
+	case <-time.After(eventsEvery):
+	case <-r.Context().Done():
+		return false
+	case <-d.ctx.Done():
+		return false
+	}
+	select {
+	case <-changed:
+	case <-beat:
+	case <-r.Context().Done():
+		return false
+	case <-d.ctx.Done():
+		return false
 	}
 	return true
 }

@@ -26,13 +26,13 @@ type Following struct {
 	now    time.Duration // when the line before had ended
 }
 
-// Told is a line whose decisions follow from its reports, and what these are beside it.
+// Told is a line whose decisions follow from its reports, and what these are beside it. Of a log of an older version,
+// lines are as they are.
 type Told struct {
 	Line
 	Header *driver.LogHeader // of the first line
 	Footer *driver.LogFooter // of the last one
 
-	Older        bool // the log is of an older version: its lines are as they are, and nothing is recomputed
 	Known        bool // when it has begun and ended, on the job's clock; where reports were left out, by its phases
 	Began, Ended time.Duration
 	Report       *driver.StepReport // recomputed of its reports; nil where they were left out
@@ -62,7 +62,6 @@ func (f *Following) Take(raw []byte) (t Told, err error) {
 	clear(f.v.r.spans)
 	clear(f.v.r.told)
 	f.v.r.Speeds = f.v.r.Speeds[:0]
-	t.Older = f.older
 	switch {
 	case had == nil:
 		t.Header = f.l.Header

@@ -74,6 +74,9 @@ func TestWhoMayNotReadAnyMoreIsToldNoMore(t *testing.T) {
 			c.set("job-1", func(i *wire.JobInfo) { i.Step = 77 }) // something to tell
 		}
 	}
+	if err := in.Err(); err != nil || !revoked.Load() {
+		t.Errorf("the page did not end by itself: %v", err)
+	}
 	if code, _, _ := get(t, browser, at+"/jobs/job-1"); code != http.StatusUnauthorized {
 		t.Errorf("status %d", code)
 	}

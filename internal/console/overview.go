@@ -63,14 +63,14 @@ func overviewParts(s Source, from place, now time.Time) []pages.Part {
 
 // alarms shows what an operator has to see to.
 func alarms(all []string, executors []*wire.ExecutorInfo) string {
-	lost := 0
+	counts := map[string]int{}
 	for _, e := range executors {
-		if e.State == "lost" {
-			lost++
-		}
+		counts[e.State]++
 	}
-	if lost > 0 {
-		all = append(all, fmt.Sprintf("%d of %d executors are lost: see why below", lost, len(executors)))
+	for _, state := range []string{"lost", "unfit"} { // unfit is what jobs exclude, too
+		if n := counts[state]; n > 0 {
+			all = append(all, fmt.Sprintf("%d of %d executors are %s: see why below", n, len(executors), state))
+		}
 	}
 	var b strings.Builder
 	for _, a := range all {

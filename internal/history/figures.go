@@ -177,8 +177,8 @@ func (c *Run) lastStep() chart.Figure {
 // spans returns what an executor did in the last step.
 func (c *Run) spans(e int, w Work) []chart.Span {
 	s, others := c.Last, 0.0
-	if speed := float64(c.Speeds[e]); speed > 0 {
-		others = min(w.Busy.Seconds(), float64(w.Helped)/speed)
+	if e < len(c.Speeds) && float64(c.Speeds[e]) > 0 {
+		others = min(w.Busy.Seconds(), float64(w.Helped)/float64(c.Speeds[e]))
 	}
 	busy, here := w.Busy.Seconds(), max(w.Busy, w.Arrived).Seconds()
 	stop := min(max(busy, s.Stop.Seconds()), here)

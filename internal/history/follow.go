@@ -31,10 +31,9 @@ type Following struct {
 	path   string
 	run    Run
 	log    *audit.Following
-	part   []byte // of a line whose end has not come
-	rows   []int64
-	all    [][]int64 // rows of the splits of each pack
-	owner  []int     // of each split
+	part   []byte  // of a line whose end has not come
+	rows   []int64 // of the splits of the first pack, which figures are of
+	owner  []int   // of each split
 	speeds map[string][]float64
 	failed error
 }
@@ -91,8 +90,6 @@ func (f *Following) add(t audit.Told) {
 		f.begin(t.Header)
 	case t.Footer != nil:
 		f.run.StoppedBy = t.Footer.StoppedBy
-	case t.Pack != nil:
-		f.all = append(f.all, t.Pack.N)
 	case t.Iteration != nil:
 		f.iteration(t.Iteration)
 	case !t.Known:
@@ -115,7 +112,7 @@ func (f *Following) begin(h *driver.LogHeader) {
 	for _, n := range h.N {
 		c.Rows += n
 	}
-	c.Processed = make([]float64, len(h.N))
+	c.Processed, f.rows = make([]float64, len(h.N)), h.N
 	var args struct {
 		MaxIterations int
 		MaxTime       time.Duration
@@ -139,7 +136,9 @@ func (f *Following) begin(h *driver.LogHeader) {
 	case args.Model != nil:
 		c.Sync = args.Model.String()
 	}
-	f.rows, f.all = h.N, [][]int64{h.N}
+	if c.Job == "als" { // whose turns are of users, or of items
+		c.Most *= 2
+	}
 }
 
 // iteration adds one of a loop without steps, as of workers on tables.
@@ -177,7 +176,7 @@ func (f *Following) step(t audit.Told) {
 	f.saw(t)
 	f.point(Point{Began: t.Began, Ended: t.Ended, Iteration: l.Iteration, Step: true, Cut: l.Cut}, l.Values)
 	s := Step{Iteration: l.Iteration, Cuts: count01(l.Cut), Moves: len(l.Moves), Moved: l.Moves, Why: l.Why,
-		Ratio: l.Ratio, Bytes: l.Bytes, Retried: l.Retried, Values: l.Values, Missing: l.Missing,
+		Ratio: l.Ratio, Bytes: l.Bytes, Retried: l.Retried, Missing: l.Missing,
 		Reached: [2]float64{l.ShareFirst, l.ShareStop}, Stop: time.Duration(l.Phases.Compute)}
 	phases := l.Phases
 	s.Phases, s.First = &phases, max(0, s.Stop-time.Duration(phases.Wait))
@@ -208,7 +207,7 @@ func (f *Following) pass(t audit.Told) {
 		return
 	}
 	f.run.passes = true
-	s := Step{Iteration: p.Iteration, Why: e.Why, Values: values}
+	s := Step{Iteration: p.Iteration, Why: e.Why}
 	if e.Pack == 0 {
 		f.covered(&s, e.C, nil)
 	}
@@ -269,7 +268,7 @@ func (f *Following) took(s *Step, t audit.Told) {
 	}
 	f.run.Last = s
 	kept := *s
-	kept.Cursors, kept.Moved, kept.Missing, kept.Values = nil, nil, nil, nil
+	kept.Cursors, kept.Moved, kept.Missing = nil, nil, nil
 	kept.Shares = slices.Clone(s.Shares)
 	f.run.Steps = append(f.run.Steps, kept)
 }
@@ -280,6 +279,12 @@ const mostSpeeds = 512
 // saw takes the executors, and the speeds that they were seen to have.
 func (f *Following) saw(t audit.Told) {
 	if len(t.Executors) > 0 {
+		before := f.run.Executors
+		if len(before) > len(t.Executors) || !slices.Equal(before, t.Executors[:len(before)]) {
+			for i := range f.run.Steps { // whose places are of others now
+				f.run.Steps[i].Owns = nil
+			}
+		}
 		f.run.Executors, f.run.Lost = t.Executors, t.Lost
 	}
 	for _, s := range t.Speeds {

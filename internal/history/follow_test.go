@@ -1,12 +1,16 @@
 package history
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/audit"
+	"github.com/volley-engine/volley/internal/audit/logtest"
 )
 
 // TestLogsOfEveryVersionOpen: what they have is drawn, and it is said that it is not verified.
@@ -109,5 +113,43 @@ func TestWhatWasShownDoesNotChange(t *testing.T) {
 	is, was := f.run.Steps[0].Shares[0], before.Steps[0].Shares[0]
 	if len(f.run.Steps) != mostSteps/2 || was != 1 || is != 0 {
 		t.Errorf("%d steps, the first was %v and is %v", len(f.run.Steps), was, is)
+	}
+}
+
+// TestArgumentsOfAnyForm: those of a program of one's own say nothing of limits, and all else is drawn as it is.
+func TestArgumentsOfAnyForm(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string]any{"a list": []any{1, "x"}, "a word": "x", "others": map[string]any{
+		"MaxIterations": "many"}, "none": map[string]any{}} {
+		lines := logtest.Runs["absp"](t).Written()
+		lines[0] = logtest.Changed(t, lines[0], "args", args)
+		path := filepath.Join(t.TempDir(), "log")
+		if err := os.WriteFile(path, bytes.Join(logtest.Seal(lines), nil), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run, err := Read(path, "run")
+		if err != nil || len(run.Steps) != 3 || len(run.Steps[1].Shares) != 6 || run.Steps[1].Shares[1] != 0.6 ||
+			run.Most != 0 {
+			t.Errorf("%s: %+v, %v", name, run.Steps, err)
+		}
+	}
+}
+
+// TestPlacesThatAreOfOthers: rows by executor are of those of then, and forgotten where these come in another order.
+func TestPlacesThatAreOfOthers(t *testing.T) {
+	t.Parallel()
+	f := Follow("log", "run")
+	f.saw(audit.Told{Executors: []string{"a", "b"}})
+	f.run.Steps = []Step{{Of: 1, Owns: []int64{1, 2}}}
+	if f.saw(audit.Told{Executors: []string{"a", "b", "c"}}); f.run.Steps[0].Owns == nil {
+		t.Error("one more executor has made them others")
+	}
+	if f.saw(audit.Told{Executors: []string{"b", "a"}}); f.run.Steps[0].Owns != nil {
+		t.Error("the rows of a are said to be b's")
+	}
+	run := Run{Splits: 1, Executors: []string{"a"}, Speeds: []Known{1}, Last: &Step{Executors: make([]Work, 3)},
+		Steps: []Step{{Of: 1}}}
+	if figures := run.Figures(); len(figures) < 6 { // it has come to more executors than the last line says
+		t.Errorf("%d figures", len(figures))
 	}
 }

@@ -67,32 +67,31 @@ type Clock struct {
 
 // Step is a step of a run, or several in a row, where it is too long to keep each.
 type Step struct {
-	Number    int                `json:"number"` // of the last of them, from 1
-	Of        int                `json:"of"`     // how many
-	Began     time.Duration      `json:"began_ns"`
-	Ended     time.Duration      `json:"ended_ns"`
-	Took      time.Duration      `json:"took_ns"` // together
-	Iteration int                `json:"iteration"`
-	Cuts      int                `json:"cuts"`                // how many ended before every row was processed
-	Share     float64            `json:"share"`               // the mean share of splits' rows
-	Shares    []float64          `json:"shares,omitempty"`    // of each split's rows, the least
-	Moves     int                `json:"moves"`               // of splits, that begin after them
-	Phases    *driver.LogPhases  `json:"phases_ns,omitempty"` // together
-	Bytes     int64              `json:"bytes,omitempty"`     // together
-	Retried   int                `json:"retried,omitempty"`   // tasks
-	Owns      []int64            `json:"owns,omitempty"`      // rows of each executor's splits
-	Batch     float64            `json:"batch,omitempty"`     // share of them that a step is of; 0 is all
-	Ratio     float64            `json:"ratio,omitempty"`     // that auto has chosen
-	Why       string             `json:"why,omitempty"`       // auto has chosen so
-	Executors []Work             `json:"work,omitempty"`      // what each did in the longest of them
-	Longest   time.Duration      `json:"longest_ns"`          // of them
-	First     time.Duration      `json:"first_ns,omitempty"`  // when the first executor had finished, in the longest
-	Stop      time.Duration      `json:"stop_ns,omitempty"`   // when that one was to end
-	Reached   [2]float64         `json:"reached"`             // shares of all rows processed at both
-	Cursors   []float64          `json:"-"`                   // where each split began, as a share of its rows
-	Moved     []driver.LogMove   `json:"-"`
-	Missing   []int              `json:"-"`
-	Values    map[string]float64 `json:"-"`
+	Number    int               `json:"number"` // of the last of them, from 1
+	Of        int               `json:"of"`     // how many
+	Began     time.Duration     `json:"began_ns"`
+	Ended     time.Duration     `json:"ended_ns"`
+	Took      time.Duration     `json:"took_ns"` // together
+	Iteration int               `json:"iteration"`
+	Cuts      int               `json:"cuts"`                // how many ended before every row was processed
+	Share     float64           `json:"share"`               // the mean share of splits' rows
+	Shares    []float64         `json:"shares,omitempty"`    // of each split's rows, the least
+	Moves     int               `json:"moves"`               // of splits, that begin after them
+	Phases    *driver.LogPhases `json:"phases_ns,omitempty"` // together
+	Bytes     int64             `json:"bytes,omitempty"`     // together
+	Retried   int               `json:"retried,omitempty"`   // tasks
+	Owns      []int64           `json:"owns,omitempty"`      // rows of each executor's splits
+	Batch     float64           `json:"batch,omitempty"`     // share of them that a step is of; 0 is all
+	Ratio     float64           `json:"ratio,omitempty"`     // that auto has chosen
+	Why       string            `json:"why,omitempty"`       // auto has chosen so
+	Executors []Work            `json:"work,omitempty"`      // what each did in the longest of them
+	Longest   time.Duration     `json:"longest_ns"`          // of them
+	First     time.Duration     `json:"first_ns,omitempty"`  // when the first executor had finished, in the longest
+	Stop      time.Duration     `json:"stop_ns,omitempty"`   // when that one was to end
+	Reached   [2]float64        `json:"reached"`             // shares of all rows processed at both
+	Cursors   []float64         `json:"-"`                   // where each split began, as a share of its rows
+	Moved     []driver.LogMove  `json:"-"`
+	Missing   []int             `json:"-"`
 }
 
 // Work is what an executor did in a step.
@@ -118,7 +117,7 @@ func (c *Run) Left() (left time.Duration, known bool) {
 		return 0, false
 	}
 	from := c.Points[max(0, len(c.Points)-recent)]
-	if made := p.Iteration - from.Iteration; made > 0 && c.Most > p.Iteration && c.Job != "als" { // which counts halves
+	if made := p.Iteration - from.Iteration; made > 0 && c.Most > p.Iteration {
 		left, known = (p.Ended-from.Ended)/time.Duration(made)*time.Duration(c.Most-p.Iteration), true
 	}
 	if rest := c.MostTime - p.Ended; c.MostTime > 0 && (!known || rest < left) {

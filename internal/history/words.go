@@ -151,7 +151,7 @@ func (c *Run) slowest() string {
 // and all had waited for the last; false where that is not known.
 func (c *Run) waited(s *Step) (time.Duration, bool) {
 	whole := s.Cuts == 0
-	if len(s.Owns) == 0 || len(s.Owns) != len(c.Speeds) {
+	if len(s.Owns) == 0 || len(s.Owns) > len(c.Speeds) {
 		return s.Took, whole
 	}
 	longest, batch := time.Duration(0), s.Batch

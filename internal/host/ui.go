@@ -30,6 +30,7 @@ type page struct {
 	mu    sync.Mutex
 	info  wire.JobInfo
 	rates []float64 // of executors
+	holds []uint64  // splits of executors, as their placement was told last
 	slots int
 }
 
@@ -100,6 +101,14 @@ func (p *page) saw(r *driver.StepReport) {
 	defer p.mu.Unlock()
 	p.info.Step = uint64(max(0, r.Number))
 	p.rates = append(p.rates[:0], r.Rates...)
+	if r.Placement != nil {
+		p.holds = make([]uint64, len(r.Executors))
+		for _, e := range r.Placement {
+			if e >= 0 {
+				p.holds[e]++
+			}
+		}
+	}
 }
 
 // Jobs returns the one run.
@@ -127,8 +136,12 @@ func (p *page) Executors() (all []*wire.ExecutorInfo) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for e, rate := range p.rates {
+		splits := uint64(0)
+		if e < len(p.holds) {
+			splits = p.holds[e]
+		}
 		all = append(all, &wire.ExecutorInfo{Name: fmt.Sprintf("executor-%d", e), State: "alive",
-			Slots: uint32(p.slots), RowsPerSecond: rate, SinceUnixNs: p.info.SubmittedUnixNs})
+			Slots: uint32(p.slots), Splits: splits, RowsPerSecond: rate, SinceUnixNs: p.info.SubmittedUnixNs})
 	}
 	return all
 }

@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -60,18 +62,18 @@ func (s *Sessions) Link(g Grant) string {
 	secret := rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.once) >= mostLinks {
-		oldest := time.Now()
-		var which [32]byte
-		for key, p := range s.once {
-			if p.made.Before(oldest) {
-				oldest, which = p.made, key
-			}
-		}
-		delete(s.once, which)
-	}
+	makeRoom(s.once, mostLinks, func(p pending) time.Time { return p.made })
 	s.once[sha256.Sum256([]byte(secret))] = pending{g, time.Now()}
 	return EnterPath + "?token=" + secret
+}
+
+// makeRoom removes the oldest where there are as many as may be.
+func makeRoom[V any](all map[[32]byte]V, most int, at func(V) time.Time) {
+	if len(all) < most {
+		return
+	}
+	keys := slices.SortedFunc(maps.Keys(all), func(a, b [32]byte) int { return at(all[a]).Compare(at(all[b])) })
+	delete(all, keys[0])
 }
 
 // name returns that of the cookie of a request.
@@ -132,16 +134,7 @@ func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, g Grant) {
 	secret, ends := rand.Text(), time.Now().Add(sessionLife)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.open) >= mostSessions {
-		first := ends
-		var which [32]byte
-		for key, o := range s.open {
-			if o.ends.Before(first) {
-				first, which = o.ends, key
-			}
-		}
-		delete(s.open, which)
-	}
+	makeRoom(s.open, mostSessions, func(o Session) time.Time { return o.ends })
 	s.open[sha256.Sum256([]byte(secret))] = Session{Grant: g, Form: rand.Text(), ends: ends}
 	http.SetCookie(w, &http.Cookie{Name: s.name(r), Value: secret, Path: "/", HttpOnly: true, Secure: r.TLS != nil,
 		SameSite: http.SameSiteStrictMode, MaxAge: int(sessionLife.Seconds())})
