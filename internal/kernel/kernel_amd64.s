@@ -41,6 +41,9 @@ GLOBL tailMasks32<>(SB), RODATA|NOPTR, $64
 DATA lost<>+0(SB)/8, $(0.0000000000001)
 GLOBL lost<>(SB), RODATA|NOPTR, $8
 
+DATA one<>+0(SB)/8, $(1.0)
+GLOBL one<>(SB), RODATA|NOPTR, $8
+
 // func dotsF64AVX2(z *float64, w *float64, x *float64, off *int64, n int, d int)
 // Requires: AVX, AVX2, FMA3
 TEXT ·dotsF64AVX2(SB), NOSPLIT, $0-48
@@ -2167,6 +2170,264 @@ done:
 	VMOVUPD Y1, (AX)
 	VMOVUPD Y2, 32(AX)
 	VMOVUPD Y3, 64(AX)
+	VZEROUPPER
+	RET
+
+// func descentAVX2(rule *float64, rows *float64, columns *float64, ratings *int32, n int, rank int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·descentAVX2(SB), NOSPLIT, $0-48
+	MOVQ         rule+0(FP), AX
+	MOVQ         rank+40(FP), CX
+	MOVQ         rows+8(FP), DI
+	MOVQ         columns+16(FP), R8
+	MOVQ         ratings+24(FP), R9
+	MOVQ         n+32(FP), R10
+	MOVQ         CX, DX
+	ANDQ         $-8, DX
+	MOVQ         CX, BX
+	SUBQ         DX, BX
+	LEAQ         2(CX), SI
+	SHLQ         $0x03, SI
+	VBROADCASTSD 16(AX), Y0
+	MOVQ         $-1, R11
+
+rating:
+	TESTQ        R10, R10
+	JZ           done
+	MOVLQSX      (R9), R12
+	MOVQ         R12, R13
+	IMULQ        SI, R13
+	ADDQ         DI, R13
+	MOVLQSX      4(R9), R14
+	IMULQ        SI, R14
+	ADDQ         R8, R14
+	CMPQ         R12, R11
+	JE           same
+	MOVQ         R12, R11
+	VMOVSD       8(R13)(CX*8), X1
+	VADDSD       one<>+0(SB), X1, X1
+	VSQRTSD      X1, X1, X1
+	VMOVSD       8(AX), X2
+	VDIVSD       X1, X2, X2
+	VBROADCASTSD X2, Y1
+
+same:
+	VMOVSD       8(R14)(CX*8), X2
+	VADDSD       one<>+0(SB), X2, X2
+	VSQRTSD      X2, X2, X2
+	VMOVSD       8(AX), X3
+	VDIVSD       X2, X3, X3
+	VBROADCASTSD X3, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	XORQ         R12, R12
+
+product:
+	CMPQ        R12, DX
+	JGE         product_left
+	VMOVUPD     (R13)(R12*8), Y5
+	VFMADD231PD (R14)(R12*8), Y5, Y3
+	VMOVUPD     32(R13)(R12*8), Y5
+	VFMADD231PD 32(R14)(R12*8), Y5, Y4
+	ADDQ        $0x00000008, R12
+	JMP         product
+
+product_left:
+	VADDPD       Y4, Y3, Y3
+	VEXTRACTF128 $0x00, Y3, X4
+	VEXTRACTF128 $0x01, Y3, X3
+	VADDPD       X3, X4, X4
+	VPERMILPD    $0x01, X4, X3
+	VADDSD       X3, X4, X4
+	TESTQ        $+4, BX
+	JZ           product_no4
+	VMOVUPD      (R13)(R12*8), Y3
+	VMOVUPD      (R14)(R12*8), Y5
+	VMULPD       Y5, Y3, Y3
+	VEXTRACTF128 $0x00, Y3, X5
+	VEXTRACTF128 $0x01, Y3, X3
+	VADDPD       X3, X5, X5
+	VPERMILPD    $0x01, X5, X3
+	VADDSD       X3, X5, X3
+	VADDSD       X3, X4, X4
+	ADDQ         $0x00000004, R12
+
+product_no4:
+	TESTQ     $+2, BX
+	JZ        product_no2
+	VMOVUPD   (R13)(R12*8), X3
+	VMOVUPD   (R14)(R12*8), X5
+	VMULPD    X5, X3, X3
+	VPERMILPD $0x01, X3, X5
+	VADDSD    X5, X3, X3
+	VADDSD    X3, X4, X4
+	ADDQ      $0x00000002, R12
+
+product_no2:
+	TESTQ  $+1, BX
+	JZ     product_no1
+	VMOVSD (R13)(R12*8), X3
+	VMOVSD (R14)(R12*8), X5
+	VMULPD X5, X3, X3
+	VADDSD X3, X4, X4
+	ADDQ   $0x00000001, R12
+
+product_no1:
+	VMOVSD       8(R9), X3
+	VSUBSD       (AX), X3, X3
+	VSUBSD       (R13)(CX*8), X3, X3
+	VSUBSD       (R14)(CX*8), X3, X3
+	VSUBSD       X4, X3, X3
+	VMOVSD       40(AX), X4
+	VFMADD231SD  X3, X3, X4
+	VMOVSD       X4, 40(AX)
+	VBROADCASTSD X3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VPXOR        Y6, Y6, Y6
+	VPXOR        Y7, Y7, Y7
+	XORQ         R12, R12
+
+move:
+	CMPQ        R12, DX
+	JGE         move_left
+	VMOVUPD     (R13)(R12*8), Y8
+	VMOVUPD     (R14)(R12*8), Y9
+	VMULPD      Y8, Y0, Y10
+	VFMSUB231PD Y3, Y9, Y10
+	VMULPD      Y9, Y0, Y11
+	VFMSUB231PD Y3, Y8, Y11
+	VFMADD231PD Y1, Y10, Y8
+	VFMADD231PD Y2, Y11, Y9
+	VFMADD231PD Y10, Y10, Y4
+	VFMADD231PD Y11, Y11, Y5
+	VMOVUPD     Y8, (R13)(R12*8)
+	VMOVUPD     Y9, (R14)(R12*8)
+	VMOVUPD     32(R13)(R12*8), Y8
+	VMOVUPD     32(R14)(R12*8), Y9
+	VMULPD      Y8, Y0, Y10
+	VFMSUB231PD Y3, Y9, Y10
+	VMULPD      Y9, Y0, Y11
+	VFMSUB231PD Y3, Y8, Y11
+	VFMADD231PD Y1, Y10, Y8
+	VFMADD231PD Y2, Y11, Y9
+	VFMADD231PD Y10, Y10, Y6
+	VFMADD231PD Y11, Y11, Y7
+	VMOVUPD     Y8, 32(R13)(R12*8)
+	VMOVUPD     Y9, 32(R14)(R12*8)
+	ADDQ        $0x00000008, R12
+	JMP         move
+
+move_left:
+	VADDPD       Y6, Y4, Y4
+	VEXTRACTF128 $0x00, Y4, X6
+	VEXTRACTF128 $0x01, Y4, X4
+	VADDPD       X4, X6, X6
+	VPERMILPD    $0x01, X6, X4
+	VADDSD       X4, X6, X6
+	VADDPD       Y7, Y5, Y4
+	VEXTRACTF128 $0x00, Y4, X5
+	VEXTRACTF128 $0x01, Y4, X4
+	VADDPD       X4, X5, X5
+	VPERMILPD    $0x01, X5, X4
+	VADDSD       X4, X5, X5
+	TESTQ        $+4, BX
+	JZ           move_no4
+	VMOVUPD      (R13)(R12*8), Y4
+	VMOVUPD      (R14)(R12*8), Y7
+	VMULPD       Y4, Y0, Y8
+	VFMSUB231PD  Y3, Y7, Y8
+	VMULPD       Y7, Y0, Y9
+	VFMSUB231PD  Y3, Y4, Y9
+	VFMADD231PD  Y1, Y8, Y4
+	VFMADD231PD  Y2, Y9, Y7
+	VMULPD       Y8, Y8, Y8
+	VMULPD       Y9, Y9, Y9
+	VEXTRACTF128 $0x00, Y8, X10
+	VEXTRACTF128 $0x01, Y8, X8
+	VADDPD       X8, X10, X10
+	VPERMILPD    $0x01, X10, X8
+	VADDSD       X8, X10, X8
+	VADDSD       X8, X6, X6
+	VEXTRACTF128 $0x00, Y9, X8
+	VEXTRACTF128 $0x01, Y9, X9
+	VADDPD       X9, X8, X8
+	VPERMILPD    $0x01, X8, X9
+	VADDSD       X9, X8, X8
+	VADDSD       X8, X5, X5
+	VMOVUPD      Y4, (R13)(R12*8)
+	VMOVUPD      Y7, (R14)(R12*8)
+	ADDQ         $0x00000004, R12
+
+move_no4:
+	TESTQ       $+2, BX
+	JZ          move_no2
+	VMOVUPD     (R13)(R12*8), X4
+	VMOVUPD     (R14)(R12*8), X7
+	VMULPD      X4, X0, X8
+	VFMSUB231PD X3, X7, X8
+	VMULPD      X7, X0, X9
+	VFMSUB231PD X3, X4, X9
+	VFMADD231PD X1, X8, X4
+	VFMADD231PD X2, X9, X7
+	VMULPD      X8, X8, X8
+	VMULPD      X9, X9, X9
+	VPERMILPD   $0x01, X8, X10
+	VADDSD      X10, X8, X8
+	VADDSD      X8, X6, X6
+	VPERMILPD   $0x01, X9, X8
+	VADDSD      X8, X9, X8
+	VADDSD      X8, X5, X5
+	VMOVUPD     X4, (R13)(R12*8)
+	VMOVUPD     X7, (R14)(R12*8)
+	ADDQ        $0x00000002, R12
+
+move_no2:
+	TESTQ       $+1, BX
+	JZ          move_no1
+	VMOVSD      (R13)(R12*8), X4
+	VMOVSD      (R14)(R12*8), X7
+	VMULPD      X4, X0, X8
+	VFMSUB231PD X3, X7, X8
+	VMULPD      X7, X0, X9
+	VFMSUB231PD X3, X4, X9
+	VFMADD231PD X1, X8, X4
+	VFMADD231PD X2, X9, X7
+	VMULPD      X8, X8, X8
+	VMULPD      X9, X9, X9
+	VADDSD      X8, X6, X6
+	VADDSD      X9, X5, X5
+	VMOVSD      X4, (R13)(R12*8)
+	VMOVSD      X7, (R14)(R12*8)
+	ADDQ        $0x00000001, R12
+
+move_no1:
+	VMOVSD       8(R13)(CX*8), X4
+	VFMADD231SD  24(AX), X6, X4
+	VMOVSD       X4, 8(R13)(CX*8)
+	VMOVSD       8(R14)(CX*8), X4
+	VFMADD231SD  24(AX), X5, X4
+	VMOVSD       X4, 8(R14)(CX*8)
+	MOVQ         32(AX), R12
+	TESTQ        R12, R12
+	JZ           moved
+	VMOVSD       (R13)(CX*8), X4
+	VMOVAPD      X3, X5
+	VFNMADD231SD X0, X4, X5
+	VFMADD231SD  X1, X5, X4
+	VMOVSD       X4, (R13)(CX*8)
+	VMOVSD       (R14)(CX*8), X4
+	VMOVAPD      X3, X3
+	VFNMADD231SD X0, X4, X3
+	VFMADD231SD  X2, X3, X4
+	VMOVSD       X4, (R14)(CX*8)
+
+moved:
+	ADDQ $0x00000010, R9
+	DECQ R10
+	JMP  rating
+
+done:
 	VZEROUPPER
 	RET
 
@@ -4487,6 +4748,253 @@ done:
 	VMOVUPD Z1, (AX)
 	VMOVUPD Z2, 64(AX)
 	VMOVUPD Z3, 128(AX)
+	VZEROUPPER
+	RET
+
+// func descentAVX512(rule *float64, rows *float64, columns *float64, ratings *int32, n int, rank int)
+// Requires: AVX, AVX512F, FMA3
+TEXT ·descentAVX512(SB), NOSPLIT, $0-48
+	MOVQ         rule+0(FP), AX
+	MOVQ         rank+40(FP), CX
+	MOVQ         rows+8(FP), DI
+	MOVQ         columns+16(FP), R8
+	MOVQ         ratings+24(FP), R9
+	MOVQ         n+32(FP), R10
+	MOVQ         CX, DX
+	ANDQ         $-8, DX
+	MOVQ         CX, BX
+	SUBQ         DX, BX
+	LEAQ         2(CX), SI
+	SHLQ         $0x03, SI
+	VBROADCASTSD 16(AX), Z0
+	MOVQ         $-1, R11
+
+rating:
+	TESTQ        R10, R10
+	JZ           done
+	MOVLQSX      (R9), R12
+	MOVQ         R12, R13
+	IMULQ        SI, R13
+	ADDQ         DI, R13
+	MOVLQSX      4(R9), R14
+	IMULQ        SI, R14
+	ADDQ         R8, R14
+	CMPQ         R12, R11
+	JE           same
+	MOVQ         R12, R11
+	VMOVSD       8(R13)(CX*8), X1
+	VADDSD       one<>+0(SB), X1, X1
+	VSQRTSD      X1, X1, X1
+	VMOVSD       8(AX), X2
+	VDIVSD       X1, X2, X2
+	VBROADCASTSD X2, Z1
+
+same:
+	VMOVSD       8(R14)(CX*8), X2
+	VADDSD       one<>+0(SB), X2, X2
+	VSQRTSD      X2, X2, X2
+	VMOVSD       8(AX), X4
+	VDIVSD       X2, X4, X4
+	VBROADCASTSD X4, Z2
+	VPXORQ       Z3, Z3, Z3
+	XORQ         R12, R12
+
+product:
+	CMPQ        R12, DX
+	JGE         product_left
+	VMOVUPD     (R13)(R12*8), Z4
+	VFMADD231PD (R14)(R12*8), Z4, Z3
+	ADDQ        $0x00000008, R12
+	JMP         product
+
+product_left:
+	VEXTRACTF64X4 $0x01, Z3, Y7
+	VEXTRACTF64X4 $0x00, Z3, Y4
+	VADDPD        Y7, Y4, Y4
+	VEXTRACTF128  $0x00, Y4, X7
+	VEXTRACTF128  $0x01, Y4, X4
+	VADDPD        X4, X7, X7
+	VPERMILPD     $0x01, X7, X4
+	VADDSD        X4, X7, X7
+	TESTQ         $+4, BX
+	JZ            product_no4
+	VMOVUPD       (R13)(R12*8), Y4
+	VMOVUPD       (R14)(R12*8), Y8
+	VMULPD        Y8, Y4, Y4
+	VEXTRACTF128  $0x00, Y4, X8
+	VEXTRACTF128  $0x01, Y4, X4
+	VADDPD        X4, X8, X8
+	VPERMILPD     $0x01, X8, X4
+	VADDSD        X4, X8, X4
+	VADDSD        X4, X7, X7
+	ADDQ          $0x00000004, R12
+
+product_no4:
+	TESTQ     $+2, BX
+	JZ        product_no2
+	VMOVUPD   (R13)(R12*8), X4
+	VMOVUPD   (R14)(R12*8), X8
+	VMULPD    X8, X4, X4
+	VPERMILPD $0x01, X4, X8
+	VADDSD    X8, X4, X4
+	VADDSD    X4, X7, X7
+	ADDQ      $0x00000002, R12
+
+product_no2:
+	TESTQ  $+1, BX
+	JZ     product_no1
+	VMOVSD (R13)(R12*8), X4
+	VMOVSD (R14)(R12*8), X8
+	VMULPD X8, X4, X4
+	VADDSD X4, X7, X7
+	ADDQ   $0x00000001, R12
+
+product_no1:
+	VMOVSD       8(R9), X4
+	VSUBSD       (AX), X4, X4
+	VSUBSD       (R13)(CX*8), X4, X4
+	VSUBSD       (R14)(CX*8), X4, X4
+	VSUBSD       X7, X4, X4
+	VMOVSD       40(AX), X7
+	VFMADD231SD  X4, X4, X7
+	VMOVSD       X7, 40(AX)
+	VBROADCASTSD X4, Z4
+	VPXORQ       Z5, Z5, Z5
+	VPXORQ       Z6, Z6, Z6
+	XORQ         R12, R12
+
+move:
+	CMPQ        R12, DX
+	JGE         move_left
+	VMOVUPD     (R13)(R12*8), Z7
+	VMOVUPD     (R14)(R12*8), Z8
+	VMULPD      Z7, Z0, Z9
+	VFMSUB231PD Z4, Z8, Z9
+	VMULPD      Z8, Z0, Z10
+	VFMSUB231PD Z4, Z7, Z10
+	VFMADD231PD Z1, Z9, Z7
+	VFMADD231PD Z2, Z10, Z8
+	VFMADD231PD Z9, Z9, Z5
+	VFMADD231PD Z10, Z10, Z6
+	VMOVUPD     Z7, (R13)(R12*8)
+	VMOVUPD     Z8, (R14)(R12*8)
+	ADDQ        $0x00000008, R12
+	JMP         move
+
+move_left:
+	VEXTRACTF64X4 $0x01, Z5, Y8
+	VEXTRACTF64X4 $0x00, Z5, Y7
+	VADDPD        Y8, Y7, Y7
+	VEXTRACTF128  $0x00, Y7, X8
+	VEXTRACTF128  $0x01, Y7, X7
+	VADDPD        X7, X8, X8
+	VPERMILPD     $0x01, X8, X7
+	VADDSD        X7, X8, X8
+	VEXTRACTF64X4 $0x01, Z6, Y9
+	VEXTRACTF64X4 $0x00, Z6, Y7
+	VADDPD        Y9, Y7, Y7
+	VEXTRACTF128  $0x00, Y7, X9
+	VEXTRACTF128  $0x01, Y7, X7
+	VADDPD        X7, X9, X9
+	VPERMILPD     $0x01, X9, X7
+	VADDSD        X7, X9, X9
+	TESTQ         $+4, BX
+	JZ            move_no4
+	VMOVUPD       (R13)(R12*8), Y7
+	VMOVUPD       (R14)(R12*8), Y10
+	VMULPD        Y7, Y0, Y11
+	VFMSUB231PD   Y4, Y10, Y11
+	VMULPD        Y10, Y0, Y12
+	VFMSUB231PD   Y4, Y7, Y12
+	VFMADD231PD   Y1, Y11, Y7
+	VFMADD231PD   Y2, Y12, Y10
+	VMULPD        Y11, Y11, Y11
+	VMULPD        Y12, Y12, Y12
+	VEXTRACTF128  $0x00, Y11, X13
+	VEXTRACTF128  $0x01, Y11, X11
+	VADDPD        X11, X13, X13
+	VPERMILPD     $0x01, X13, X11
+	VADDSD        X11, X13, X11
+	VADDSD        X11, X8, X8
+	VEXTRACTF128  $0x00, Y12, X11
+	VEXTRACTF128  $0x01, Y12, X12
+	VADDPD        X12, X11, X11
+	VPERMILPD     $0x01, X11, X12
+	VADDSD        X12, X11, X11
+	VADDSD        X11, X9, X9
+	VMOVUPD       Y7, (R13)(R12*8)
+	VMOVUPD       Y10, (R14)(R12*8)
+	ADDQ          $0x00000004, R12
+
+move_no4:
+	TESTQ       $+2, BX
+	JZ          move_no2
+	VMOVUPD     (R13)(R12*8), X7
+	VMOVUPD     (R14)(R12*8), X10
+	VMULPD      X7, X0, X11
+	VFMSUB231PD X4, X10, X11
+	VMULPD      X10, X0, X12
+	VFMSUB231PD X4, X7, X12
+	VFMADD231PD X1, X11, X7
+	VFMADD231PD X2, X12, X10
+	VMULPD      X11, X11, X11
+	VMULPD      X12, X12, X12
+	VPERMILPD   $0x01, X11, X13
+	VADDSD      X13, X11, X11
+	VADDSD      X11, X8, X8
+	VPERMILPD   $0x01, X12, X11
+	VADDSD      X11, X12, X11
+	VADDSD      X11, X9, X9
+	VMOVUPD     X7, (R13)(R12*8)
+	VMOVUPD     X10, (R14)(R12*8)
+	ADDQ        $0x00000002, R12
+
+move_no2:
+	TESTQ       $+1, BX
+	JZ          move_no1
+	VMOVSD      (R13)(R12*8), X7
+	VMOVSD      (R14)(R12*8), X10
+	VMULPD      X7, X0, X11
+	VFMSUB231PD X4, X10, X11
+	VMULPD      X10, X0, X12
+	VFMSUB231PD X4, X7, X12
+	VFMADD231PD X1, X11, X7
+	VFMADD231PD X2, X12, X10
+	VMULPD      X11, X11, X11
+	VMULPD      X12, X12, X12
+	VADDSD      X11, X8, X8
+	VADDSD      X12, X9, X9
+	VMOVSD      X7, (R13)(R12*8)
+	VMOVSD      X10, (R14)(R12*8)
+	ADDQ        $0x00000001, R12
+
+move_no1:
+	VMOVSD       8(R13)(CX*8), X7
+	VFMADD231SD  24(AX), X8, X7
+	VMOVSD       X7, 8(R13)(CX*8)
+	VMOVSD       8(R14)(CX*8), X7
+	VFMADD231SD  24(AX), X9, X7
+	VMOVSD       X7, 8(R14)(CX*8)
+	MOVQ         32(AX), R12
+	TESTQ        R12, R12
+	JZ           moved
+	VMOVSD       (R13)(CX*8), X7
+	VMOVAPD      X4, X8
+	VFNMADD231SD X0, X7, X8
+	VFMADD231SD  X1, X8, X7
+	VMOVSD       X7, (R13)(CX*8)
+	VMOVSD       (R14)(CX*8), X7
+	VMOVAPD      X4, X4
+	VFNMADD231SD X0, X7, X4
+	VFMADD231SD  X2, X4, X7
+	VMOVSD       X7, (R14)(CX*8)
+
+moved:
+	ADDQ $0x00000010, R9
+	DECQ R10
+	JMP  rating
+
+done:
 	VZEROUPPER
 	RET
 

@@ -82,6 +82,11 @@ func addRowsAVX2(sums *float64, at *int32, x *float64, rows *int32, n int, d int
 //go:noescape
 func squaresAVX2(out *float64, rows *float64, d int)
 
+// descentAVX2 makes a step of stochastic gradient descent for each rating.
+//
+//go:noescape
+func descentAVX2(rule *float64, rows *float64, columns *float64, ratings *int32, n int, rank int)
+
 // dotsF64AVX512 computes z[i] as the dot product of w and the row of d columns at byte offset off[i] of x.
 //
 //go:noescape
@@ -161,6 +166,11 @@ func addRowsAVX512(sums *float64, at *int32, x *float64, rows *int32, n int, d i
 //
 //go:noescape
 func squaresAVX512(out *float64, rows *float64, d int)
+
+// descentAVX512 makes a step of stochastic gradient descent for each rating.
+//
+//go:noescape
+func descentAVX512(rule *float64, rows *float64, columns *float64, ratings *int32, n int, rank int)
 
 // normalRows8AVX512 adds x[r·step+i]·x[r·step+j] to every c[i·16+j] of a tile, and value·x[r·step+j] to b[j], for each of n rows r, one after the other; the left factor is times the row's weight, where there are any.
 //

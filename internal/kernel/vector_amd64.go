@@ -412,3 +412,28 @@ func solveLanesVector(a, b []float64, n int) bool {
 	}
 	return true
 }
+
+// ruleLength is how many numbers a rule of the assembly has, as gen/descent.go names them.
+const ruleLength = 6
+
+func (d *Descent) stepsVector(rows, columns []float64, ratings []Rating) (squares float64, ok bool) {
+	if path == "go" || d.Rank < 1 || len(ratings) == 0 {
+		return 0, false
+	}
+	n, lastRow, lastColumn := d.Rank+OwnNumbers, uint32(0), uint32(0) // negative ones come out on top
+	for _, r := range ratings {
+		lastRow, lastColumn = max(lastRow, uint32(r.Row)), max(lastColumn, uint32(r.Column))
+	}
+	_ = rows[int(int32(lastRow))*n : (int(int32(lastRow))+1)*n]
+	_ = columns[int(int32(lastColumn))*n : (int(int32(lastColumn))+1)*n]
+	rule := [ruleLength]float64{d.Mean, d.Rate, d.Reg, 1 / float64(d.Rank)}
+	if d.Own {
+		rule[4] = 1
+	}
+	if path == "avx512" {
+		descentAVX512(&rule[0], &rows[0], &columns[0], &ratings[0].Row, len(ratings), d.Rank)
+	} else {
+		descentAVX2(&rule[0], &rows[0], &columns[0], &ratings[0].Row, len(ratings), d.Rank)
+	}
+	return rule[ruleLength-1], true
+}

@@ -48,3 +48,5 @@ func gramRowsVector(_, _, _ []float64, _ []int32, _ int, _ []float64) bool { ret
 func normalRowsVector(_, _, _, _, _ []float64, _ []int32, _ int) bool { return false }
 
 func solveLanesVector(_, _ []float64, _ int) bool { return false }
+
+func (d *Descent) stepsVector(_, _ []float64, _ []Rating) (float64, bool) { return 0, false }

@@ -1,6 +1,7 @@
 package als
 
 import (
+	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/tables"
 )
@@ -27,16 +28,10 @@ func (p places) of(item int) (row, column int) {
 	return item%p.blocks*p.rowsOfBlock + at/p.ofRow, at % p.ofRow * p.numbers
 }
 
-// rated is a rating by one of a worker's users, of one of a block's items.
-type rated struct {
-	user, item int32
-	value      float64
-}
-
 // block is a worker's ratings of a block of items, and these, in order: with their numbers as the worker has them, and
 // as it has read them.
 type block struct {
-	ratings   []rated
+	ratings   []kernel.Rating // a row is a user of the worker, a column one of the block's items
 	items     []int
 	rows      []int // of the table, that they are in
 	now, read []float64
@@ -53,7 +48,7 @@ func blocks(c *tables.Clock[descent, rdd.Point, ownUsers]) []block {
 	for row := range c.Rows() {
 		for i, item := range row.Indices {
 			b := &out[int(item)%c.Workers()]
-			b.ratings = append(b.ratings, rated{user, item, row.Values[i]})
+			b.ratings = append(b.ratings, kernel.Rating{Row: user, Column: item, Value: row.Values[i]})
 		}
 		user++
 	}
@@ -67,7 +62,7 @@ func blocks(c *tables.Clock[descent, rdd.Point, ownUsers]) []block {
 func (b *block) place(number int, p places) {
 	at := make([]int32, p.rowsOfBlock*p.ofRow) // of the block's items
 	for _, x := range b.ratings {
-		at[int(x.item)/p.blocks] = 1
+		at[int(x.Column)/p.blocks] = 1
 	}
 	for i, rated := range at {
 		if rated == 0 {
@@ -81,7 +76,7 @@ func (b *block) place(number int, p places) {
 		}
 	}
 	for i := range b.ratings {
-		b.ratings[i].item = at[int(b.ratings[i].item)/p.blocks]
+		b.ratings[i].Column = at[int(b.ratings[i].Column)/p.blocks]
 	}
 }
 

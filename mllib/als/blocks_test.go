@@ -1,9 +1,11 @@
 package als
 
 import (
-	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"github.com/volley-engine/volley/internal/kernel"
 )
 
 // TestPlacesOfItems: each has a place of its own within the table, and blocks have no row in common.
@@ -27,45 +29,28 @@ func TestPlacesOfItems(t *testing.T) {
 	}
 }
 
-// TestStepIsByItsDefinition: what a step adds is what one number after another would have it.
-func TestStepIsByItsDefinition(t *testing.T) {
+// TestABlockIsOneDescent: looks between its steps change nothing, as a user's ratings go together.
+func TestABlockIsOneDescent(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
-	for rank := 1; rank < 12; rank++ {
-		for _, biases := range []bool{false, true} {
-			d := &descent{Rank: rank, Reg: 0.2, Biases: biases}
-			u, i := make([]float64, rank+ownNumbers), make([]float64, rank+ownNumbers)
-			for k := range u {
-				u[k], i[k] = rng.Float64(), rng.Float64()
-			}
-			off := 2.5 - u[rank] - i[rank]
-			for k := range rank {
-				off -= u[k] * i[k]
-			}
-			wantU, wantI := want(u, i, off, d), want(i, u, off, d)
-			if got := d.step(u, i, 2.5, 0.3); math.Abs(got-off*off) > 1e-12 {
-				t.Errorf("rank %d: a squared error of %v, want %v", rank, got, off*off)
-			}
-			for k := range u {
-				if math.Abs(u[k]-wantU[k]) > 1e-12 || math.Abs(i[k]-wantI[k]) > 1e-12 {
-					t.Errorf("rank %d, number %d: %v and %v, want %v and %v", rank, k, u[k], i[k], wantU[k], wantI[k])
-				}
-			}
+	const users, items, rank = 9, 30, 5
+	of := block{now: make([]float64, items*(rank+kernel.OwnNumbers))}
+	at := make([]float64, users*(rank+kernel.OwnNumbers))
+	for _, all := range [][]float64{of.now, at} {
+		for i := range all {
+			all[i] = rng.Float64()
 		}
 	}
-}
-
-// want returns numbers after a step by the other's.
-func want(own, other []float64, off float64, d *descent) []float64 {
-	out, rate, squares := append([]float64(nil), own...), 0.3/math.Sqrt(1+own[d.Rank+1]), 0.0
-	for k := range d.Rank {
-		g := off*other[k] - d.Reg*own[k]
-		out[k] += rate * g
-		squares += g * g
+	for i := range 40 * lookRatings {
+		of.ratings = append(of.ratings, kernel.Rating{Row: int32(i * users / (40 * lookRatings)),
+			Column: int32(rng.IntN(items)), Value: rng.NormFloat64()})
 	}
-	if d.Biases {
-		out[d.Rank] += rate * (off - d.Reg*own[d.Rank])
+	d := &descent{Rank: rank, Mean: 0.1, Reg: 0.2, Biases: true}
+	wantUsers, wantItems, looked := slices.Clone(at), slices.Clone(of.now), 0
+	by := kernel.Descent{Rank: rank, Mean: 0.1, Rate: 0.05, Reg: 0.2, Own: true}
+	by.Steps(wantUsers, wantItems, of.ratings)
+	d.descend(at, &of, 0.05, func(n int) { looked += n })
+	if !slices.Equal(at, wantUsers) || !slices.Equal(of.now, wantItems) || looked != len(of.ratings) {
+		t.Errorf("%d of %d ratings, or other numbers", looked, len(of.ratings))
 	}
-	out[d.Rank+1] += squares / float64(d.Rank)
-	return out
 }

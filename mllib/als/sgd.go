@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/num"
 	"github.com/volley-engine/volley/mllib/internal/train"
 	"github.com/volley-engine/volley/rdd"
@@ -99,7 +100,7 @@ func BuildSGD(g *rdd.Graph, c SGDConfig) *SGDPlan {
 	p := &SGDPlan{Plan: Build(g, c.Config)}
 	p.Numbers = rdd.ScanBatches(p.Items, addNumbers)
 	p.sums = rdd.ScanBatches(p.Users, addSums)
-	p.items = tables.New[float64](g, "items", tables.Dense(0, c.Rank+ownNumbers), c.Model)
+	p.items = tables.New[float64](g, "items", tables.Dense(0, c.Rank+kernel.OwnNumbers), c.Model)
 	p.passes = tables.New[float64](g, "passes", tables.Dense(c.MaxIterations, 1), c.Model)
 	p.work = tables.Worker(p.Users, p.clock, p.items, p.passes)
 	return p
@@ -111,6 +112,9 @@ func values(b *rdd.Batch, row int32) []float64 { return b.X64[b.Offsets[row]:b.O
 // lookRatings is how many ratings a worker takes between two looks at whether it may go on.
 const lookRatings = 64
 
+// mostRatings is how many of one user's ratings go together, at the most.
+const mostRatings = 4096
+
 // begin draws the first vectors of a worker's users; those of items are zeros.
 func begin(c *tables.Clock[descent, rdd.Point, ownUsers]) {
 	rng := rand.New(rand.NewPCG(c.Param.Seed, 1<<40|uint64(c.Worker())))
@@ -119,7 +123,7 @@ func begin(c *tables.Clock[descent, rdd.Point, ownUsers]) {
 		for range c.Param.Rank {
 			c.State.At = append(c.State.At, 0.1*rng.NormFloat64())
 		}
-		c.State.At = append(c.State.At, make([]float64, ownNumbers)...)
+		c.State.At = append(c.State.At, make([]float64, kernel.OwnNumbers)...)
 	}
 }
 
@@ -141,71 +145,24 @@ func (p *SGDPlan) clock(c *tables.Clock[descent, rdd.Point, ownUsers]) error {
 }
 
 // places returns where the numbers of items are.
-func (d *descent) places(workers int) places { return placesOf(d.Items, workers, d.Rank+ownNumbers) }
+func (d *descent) places(workers int) places {
+	return placesOf(d.Items, workers, d.Rank+kernel.OwnNumbers)
+}
 
 // descend makes a step for each of a block's ratings, and returns the sum of their squared errors before. It calls done
 // with how many ratings it makes steps for next.
 func (d *descent) descend(users []float64, b *block, rate float64, done func(ratings int)) (squares float64) {
-	n := d.Rank + ownNumbers
-	for at := 0; at < len(b.ratings); at += lookRatings {
-		some := b.ratings[at:min(at+lookRatings, len(b.ratings))]
-		done(len(some))
-		for _, x := range some {
-			u := users[int(x.user)*n : int(x.user+1)*n]
-			squares += d.step(u, b.now[int(x.item)*n:int(x.item+1)*n], x.value-d.Mean, rate)
+	by := kernel.Descent{Rank: d.Rank, Mean: d.Mean, Rate: rate, Reg: d.Reg, Own: d.Biases}
+	for left := b.ratings; len(left) > 0; {
+		n := min(lookRatings, len(left))
+		for n < min(len(left), mostRatings) && left[n].Row == left[n-1].Row { // a user's go together
+			n++
 		}
+		done(n)
+		squares += by.Steps(users, b.now, left[:n])
+		left = left[n:]
 	}
 	return squares
-}
-
-// ownNumbers is how many numbers a user, or an item, has beside its vector: one that its ratings differ by, and the sum
-// of what its steps were squared.
-const ownNumbers = 2
-
-// step makes the step for a rating of its user's and its item's numbers, and returns its squared error before. A step
-// is the shorter, the more its user, or its item, has moved (Chin et al. 2015).
-func (d *descent) step(u, i []float64, value, rate float64) float64 {
-	r := len(u) - ownNumbers
-	i = i[:len(u)]
-	ru, ri := rate/math.Sqrt(1+u[r+1]), rate/math.Sqrt(1+i[r+1])
-	us, is := u[:r], i[:r]
-	off := value - u[r] - i[r] - product(us, is)
-	var su, si, tu, ti float64 // one after another they would wait for each other
-	for ; len(us) > 1 && len(is) > 1; us, is = us[2:], is[2:] {
-		a, b, e, f := us[0], is[0], us[1], is[1]
-		ga, gb := float64(off*b)-float64(d.Reg*a), float64(off*a)-float64(d.Reg*b)
-		ge, gf := float64(off*f)-float64(d.Reg*e), float64(off*e)-float64(d.Reg*f)
-		su, si, tu, ti = su+float64(ga*ga), si+float64(gb*gb), tu+float64(ge*ge), ti+float64(gf*gf)
-		us[0], is[0], us[1], is[1] = a+float64(ru*ga), b+float64(ri*gb), e+float64(ru*ge), f+float64(ri*gf)
-	}
-	if len(us) > 0 && len(is) > 0 {
-		a, b := us[0], is[0]
-		ga, gb := float64(off*b)-float64(d.Reg*a), float64(off*a)-float64(d.Reg*b)
-		su, si = su+float64(ga*ga), si+float64(gb*gb)
-		us[0], is[0] = a+float64(ru*ga), b+float64(ri*gb)
-	}
-	if d.Biases {
-		u[r] += ru * (off - d.Reg*u[r])
-		i[r] += ri * (off - d.Reg*i[r])
-	}
-	u[r+1] += (su + tu) / float64(r)
-	i[r+1] += (si + ti) / float64(r)
-	return off * off
-}
-
-// product returns that of two vectors of one length.
-func product(a, b []float64) float64 {
-	var x, y, z, w float64
-	for ; len(a) > 3 && len(b) > 3; a, b = a[4:], b[4:] {
-		x += float64(a[0] * b[0])
-		y += float64(a[1] * b[1])
-		z += float64(a[2] * b[2])
-		w += float64(a[3] * b[3])
-	}
-	for k := range min(len(a), len(b)) {
-		x += float64(a[k] * b[k])
-	}
-	return (x + y) + (z + w)
 }
 
 // TrainSGD makes passes over the ratings and returns the model: one of alternating least squares, whose vectors have
@@ -290,7 +247,7 @@ func (p *SGDPlan) finish(ctx context.Context, s *rdd.Session, c *SGDConfig, out 
 			return fault.New(fault.Corrupt, "read", "the state of a worker", err)
 		}
 		for i, id := range own.IDs {
-			users = append(users, user{id, own.At[i*(c.Rank+ownNumbers) : (i+1)*(c.Rank+ownNumbers)]})
+			users = append(users, user{id, own.At[i*(c.Rank+kernel.OwnNumbers) : (i+1)*(c.Rank+kernel.OwnNumbers)]})
 		}
 	}
 	slices.SortFunc(users, func(a, b user) int { return cmp.Compare(a.id, b.id) })

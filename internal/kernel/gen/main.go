@@ -14,6 +14,7 @@ import (
 func main() {
 	tailMasks()
 	lostShare = ConstData("lost", operand.F64(1e-13))
+	one = ConstData("one", operand.F64(1))
 	for _, t := range []target{{name: "AVX2", lanes: 4}, {name: "AVX512", lanes: 8}} {
 		for _, single := range []bool{false, true} {
 			dots(t, single)
@@ -29,6 +30,7 @@ func main() {
 		products(t)
 		addRows(t)
 		squares(t)
+		descent(t)
 	}
 	for _, tall := range []int{8, 12, 16} {
 		normalRows(tall, false)
@@ -258,8 +260,14 @@ func dots(t target, single bool) {
 	RET()
 }
 
+// one is 1, in memory.
+var one operand.Mem
+
 // combine halves the lanes of a sum until one is left, and stores it.
-func (t target) combine(acc []reg.VecVirtual, to operand.Mem) {
+func (t target) combine(acc []reg.VecVirtual, to operand.Mem) { VMOVSD(t.sum(acc), to) }
+
+// sum halves the lanes of a sum until one is left, and returns it.
+func (t target) sum(acc []reg.VecVirtual) reg.VecVirtual {
 	lo, hi := YMM(), YMM()
 	if t.wide() {
 		VEXTRACTF64X4(operand.U8(1), acc[0], hi)
@@ -275,7 +283,7 @@ func (t target) combine(acc []reg.VecVirtual, to operand.Mem) {
 	VADDPD(y, x, x)
 	VPERMILPD(operand.U8(1), x, y)
 	VADDSD(y, x, x)
-	VMOVSD(x, to)
+	return x
 }
 
 // accumulate: sum += Σ coef[i]·x[off[i]], one row after the other.
