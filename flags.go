@@ -91,9 +91,8 @@ func (f *EngineFlags) Register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.taskTimeout, "task-timeout", 10*time.Minute,
 		"time without progress (no row read, no byte moved) after which an action's task is retried elsewhere")
 	fs.StringVar(&f.eventLog, "event-log", "", "file for the event log (volley verify, volley replay)")
-	fs.StringVar(&f.ui, "ui", "", "show the run on a page while it goes on, at this HOST:PORT of this machine; alone "+
-		"it "+
-		"chooses a port")
+	fs.StringVar(&f.ui, "ui", "", "show the run on a page while it goes on, at this HOST:PORT of this machine; "+
+		"alone it chooses a port")
 	fs.Lookup("ui").NoOptDefVal = "127.0.0.1:0"
 	fs.StringVar(&f.logLevel, "log-level", "warn", "trace, debug, info, warn or error, to stderr")
 }

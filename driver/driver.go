@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -25,6 +26,7 @@ type Driver struct {
 	done   chan struct{}
 	stop   sync.Once
 	wg     sync.WaitGroup
+	runs   atomic.Pointer[[]Running]
 
 	// What follows belongs to the loop.
 	job   *Job
@@ -93,10 +95,29 @@ func (d *Driver) loop() {
 		}
 		late := d.job.counters.StaleReports
 		d.carryOut(d.job.Step(in.event, d.Now()))
+		d.show(in.event)
 		if in.conn != nil {
 			d.logFault(in.event.Message, d.job.counters.StaleReports > late)
 		}
 	}
+}
+
+// show keeps which actions are in progress, for who asks while the loop is busy.
+func (d *Driver) show(ev Event) {
+	same := len(d.job.open) == len(d.Running())
+	if same && ev.Call == nil && (ev.Message == nil || ev.Message.Body.GetTaskResult() == nil) {
+		return
+	}
+	all := d.job.Running()
+	d.runs.Store(&all)
+}
+
+// Running returns the actions in progress.
+func (d *Driver) Running() []Running {
+	if all := d.runs.Load(); all != nil {
+		return *all
+	}
+	return nil
 }
 
 // enqueue passes a function to the loop; false once the driver is closed.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/volley-engine/volley/abss"
@@ -19,7 +20,7 @@ import (
 
 // LogVersion is the version of the event log's lines, and of the decisions that follow
 // from the reports in them.
-const LogVersion = 6
+const LogVersion = 9
 
 // EventsName is the name of a cluster job's event log, in its directory.
 const EventsName = "events.jsonl"
@@ -99,6 +100,7 @@ type LogStep struct {
 	Stale   int64              `json:"stale_reports"`
 	Values  map[string]float64 `json:"values,omitempty"`
 	Params  plan.Digest        `json:"params"`
+	Loop    int                `json:"loop,omitempty"` // of the program, where it is not the first
 	LogReports
 }
 
@@ -152,6 +154,7 @@ type LogEvaluation struct {
 
 // LogCommit is the end of an iteration.
 type LogCommit struct {
+	Loop      int                `json:"loop,omitempty"` // of the program, from 1; 0 is of a log before version 9
 	Iteration int                `json:"iteration"`
 	Values    map[string]float64 `json:"values,omitempty"`
 	Params    plan.Digest        `json:"params"` // as of a step
@@ -192,8 +195,9 @@ type LogFooter struct {
 }
 
 // EventLog writes a job's event log. Lines that do not fit on a full disk wait in
-// memory; no checkpoint is made meanwhile, as its mark would come after them.
+// memory; no checkpoint is made meanwhile, as its mark would come after them. Its methods may be called side by side.
 type EventLog struct {
+	mu          sync.Mutex
 	named       bool // its name is on the disk
 	f           *disk.File
 	sum         hash.Hash
@@ -240,6 +244,8 @@ func (l *EventLog) Mark() (LogMark, error) {
 	if l == nil {
 		return LogMark{}, nil
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	err := l.release()
 	if err == nil {
 		err = l.flush()
@@ -285,7 +291,12 @@ func ContinueEventLog(path string, m LogMark) (l *EventLog, ok bool) {
 
 // Write adds a line. Err and Close return a permanent failure.
 func (l *EventLog) Write(line any) {
-	if l == nil || l.err != nil {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
 		return
 	}
 	raw, err := json.Marshal(line)
@@ -297,10 +308,11 @@ func (l *EventLog) Write(line any) {
 	l.sum.Write(raw)
 	l.waiting = append(l.waiting, raw...)
 	l.lines++
-	if _, resumes := line.(*LogResume); l.held && resumes {
-		return // with what follows
-	}
 	switch line.(type) {
+	case *LogResume, *LogPlan, *LogAction, *LogShuffle, *LogSlots, *LogTables:
+		if l.held {
+			return // with what follows
+		}
 	case *LogStep:
 		l.steps++
 	case *LogEvaluation:
@@ -309,11 +321,23 @@ func (l *EventLog) Write(line any) {
 	_ = l.flush() // what does not fit waits
 }
 
+// Lines returns how many lines it has.
+func (l *EventLog) Lines() int {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines
+}
+
 // Err returns why the log can never be complete; it is nil while lines merely wait.
 func (l *EventLog) Err() error {
 	if l == nil {
 		return nil
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.failed(l.err)
 }
 
@@ -347,9 +371,14 @@ func (l *EventLog) Finish(ctx context.Context, stoppedBy string) error {
 	if l == nil {
 		return nil
 	}
-	l.Write(&LogFooter{Event: "footer", Steps: l.steps, Evaluations: l.evaluations, Lines: l.lines,
-		SHA256: hex.EncodeToString(l.sum.Sum(nil)), StoppedBy: stoppedBy})
+	l.mu.Lock()
+	last := &LogFooter{Event: "footer", Steps: l.steps, Evaluations: l.evaluations, Lines: l.lines,
+		SHA256: hex.EncodeToString(l.sum.Sum(nil)), StoppedBy: stoppedBy}
+	l.mu.Unlock()
+	l.Write(last)
 	_ = AwaitRoom(ctx, func() error { // Close returns why there was none
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		if err := l.flush(); l.err == nil {
 			return err
 		}
@@ -386,6 +415,8 @@ func (l *EventLog) Digest() string {
 	if l == nil {
 		return ""
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return hex.EncodeToString(l.sum.Sum(nil))
 }
 
@@ -394,6 +425,8 @@ func (l *EventLog) Close() error {
 	if l == nil {
 		return nil
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.held {
 		l.waiting = nil // nothing has come of it
 	}

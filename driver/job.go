@@ -479,7 +479,7 @@ func (j *Job) onTick(now plan.Time) {
 	}
 	for _, c := range slices.Clone(j.open) {
 		if j.state != ended && !j.forgets(c, now) {
-			j.carryOut(c, c.tasks.Tick(now))
+			j.carryOut(c, c.tasks.Tick(now), now)
 		}
 	}
 	j.growthDue(now)

@@ -15,6 +15,7 @@ type call struct {
 	req   *plan.CallRequest
 	tasks *scheduler.Tasks
 	// givenUp says that the session no longer waits for it: its tasks are over, but for those that executors run.
+	began   plan.Time
 	givenUp bool
 	since   plan.Time // it was given up, or one of its tasks got on
 }
@@ -24,7 +25,7 @@ func (j *Job) onCall(req *plan.CallRequest, now plan.Time) {
 	j.calls++
 	cfg := scheduler.TaskConfig{MaxFailures: j.cfg.Schedule.MaxTaskFailures, Timeout: j.cfg.TaskTimeout,
 		MaxWait: j.cfg.MaxWait}
-	c := &call{id: j.calls, req: req}
+	c := &call{id: j.calls, req: req, began: now}
 	of := scheduler.TaskRequest{Tasks: len(req.Args), Partitions: req.Partitions,
 		Prefer: req.Prefer, Holders: req.Holders, Avoid: req.Avoid, Beside: func(id plan.ExecutorID) int {
 			return j.loadBeside(c, id)
@@ -35,7 +36,7 @@ func (j *Job) onCall(req *plan.CallRequest, now plan.Time) {
 	c.tasks = scheduler.NewTasks(cfg, of, j.executors)
 	j.open = append(j.open, c)
 	if req.Pack < 0 || req.Pack >= len(j.packs) || !j.packGone(j.packs[req.Pack]) {
-		j.carryOut(c, c.tasks.Begin(now))
+		j.carryOut(c, c.tasks.Begin(now), now)
 	}
 }
 
@@ -47,6 +48,21 @@ func (j *Job) loadBeside(but *call, id plan.ExecutorID) (n int) {
 		}
 	}
 	return n
+}
+
+// Running is an action in progress.
+type Running struct {
+	Node        int // of the plan
+	Tasks, Done int
+}
+
+// Running returns the actions in progress.
+func (j *Job) Running() (all []Running) {
+	for _, c := range j.open {
+		done, tasks := c.tasks.Done()
+		all = append(all, Running{Node: c.req.Node, Tasks: tasks, Done: done})
+	}
+	return all
 }
 
 // callOf returns an action in progress; nil where it is none.
@@ -102,13 +118,13 @@ func (j *Job) Slots() int { return j.executors.Slots() }
 func (j *Job) offerTasks(now plan.Time) {
 	for _, c := range slices.Clone(j.open) {
 		if j.state != ended && !c.givenUp {
-			j.carryOut(c, c.tasks.Offer(now))
+			j.carryOut(c, c.tasks.Offer(now), now)
 		}
 	}
 }
 
 // carryOut carries out the scheduler's commands for a call's tasks.
-func (j *Job) carryOut(call *call, cmds []scheduler.TaskCommand) {
+func (j *Job) carryOut(call *call, cmds []scheduler.TaskCommand, now plan.Time) {
 	for _, c := range cmds {
 		switch c.Kind {
 		case scheduler.TaskGive:
@@ -124,7 +140,7 @@ func (j *Job) carryOut(call *call, cmds []scheduler.TaskCommand) {
 			data, lost := call.tasks.Results()
 			j.end(call)
 			j.emit(Command{CallDone: &plan.CallOutcome{ID: call.id, Data: data, Lost: lost,
-				ExecutorsLost: j.counters.ExecutorsLost}})
+				ExecutorsLost: j.counters.ExecutorsLost, Began: call.began, Ended: now, Tasks: call.tasks.Runs()}})
 		}
 	}
 }
@@ -146,7 +162,8 @@ func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Ti
 		return
 	}
 	useful, cmds := c.tasks.Ended(from, scheduler.TaskEnd{Partition: int(r.Partition), Data: r.Data,
-		Err: r.Fault.AsError(), Rows: r.Rows, Busy: time.Duration(r.BusyNs)}, now)
+		Err: r.Fault.AsError(), Rows: r.Rows, Busy: time.Duration(r.BusyNs), Spilled: r.Spilled,
+		Fetched: fetchedOf(r)}, now)
 	if !useful || c.givenUp {
 		j.counters.StaleReports++
 	}
@@ -154,9 +171,21 @@ func (j *Job) onTaskResult(from plan.ExecutorID, r *wire.TaskResult, now plan.Ti
 		cmds, c.since = nil, now
 		j.endEmpty(c)
 	}
-	if j.carryOut(c, cmds); slices.ContainsFunc(j.open, func(o *call) bool { return o != c }) {
+	if j.carryOut(c, cmds, now); slices.ContainsFunc(j.open, func(o *call) bool { return o != c }) {
 		j.offerTasks(now) // a slot may have become free
 	}
+}
+
+// fetchedOf returns what a task has read of map outputs, by who holds them.
+func fetchedOf(r *wire.TaskResult) map[plan.ExecutorID]int64 {
+	if len(r.Fetched) == 0 {
+		return nil
+	}
+	all := map[plan.ExecutorID]int64{}
+	for _, f := range r.Fetched {
+		all[plan.ExecutorID(f.Holder)] += max(0, f.Bytes)
+	}
+	return all
 }
 
 // onTaskProgress notes a task's progress.
@@ -173,7 +202,7 @@ func (j *Job) onTaskProgress(from plan.ExecutorID, p *wire.TaskProgress, now pla
 		c.since = now
 	}
 	if !c.givenUp {
-		j.carryOut(c, cmds)
+		j.carryOut(c, cmds, now)
 	}
 }
 

@@ -65,12 +65,13 @@ func (j *Job) lease(now plan.Time) {
 	for _, c := range cmds {
 		switch c.Kind {
 		case scheduler.LeaseStart:
-			j.start(c.Executor, p, nil, c.Epoch)
+			j.start(c.Executor, p, nil, c.Epoch, now)
 		case scheduler.LeaseGrant:
 			m := &wire.Leases{Job: job, Step: s.key, Epoch: uint64(c.Epoch)}
 			for _, l := range c.Leases {
 				a := s.assigned[l.Split]
 				m.Leases = append(m.Leases, &wire.Lease{Id: l.ID, Part: uint32(l.Part),
+					Helps: p.sched.Owner(a.Split) != c.Executor,
 					Parts: uint32(s.leases.Parts(a.Split)), Pieces: uint32(s.req.Pieces[l.Split]),
 					Task: &wire.Assignment{Split: uint32(a.Split), Attempt: uint32(a.Attempt), Epoch: uint64(a.Epoch),
 						Cursor: uint64(a.Cursor), Limit: uint64(a.Limit), State: a.State}})

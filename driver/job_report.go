@@ -36,9 +36,7 @@ type StepReport struct {
 	MoveTime  plan.Time   // of moves that ended during the step
 	Rates     []float64   // rows per second by executor
 	Latest    []float64   // as last measured
-	Busy      []plan.Time // by executor: how long it has folded what was merged
-	Arrived   []plan.Time // by executor: when the last of it was here, since the step began
-	Helped    []int64     // by executor: rows of what was merged that others own
+	Slots     []ExecutorSlots
 	Counters  Counters    // so far
 	Merged    int64       // rows in this step
 	Epoch     plan.Epoch  // the step's first epoch
@@ -103,11 +101,7 @@ func (j *Job) complete(now plan.Time) {
 	}
 	r.Rates, _ = p.sched.Speeds()
 	r.Latest = p.sched.LatestSpeeds()
-	for _, id := range p.sched.Executors() {
-		r.Busy = append(r.Busy, s.busy[id])
-		r.Arrived, r.Helped = append(r.Arrived, s.arrived[id]), append(r.Helped, s.helped[id])
-	}
-	r.Counters = j.counters
+	r.Slots, r.Counters = j.slotsOf(p, s), j.counters
 	j.out = append(j.out, Command{StepDone: r})
 	j.settle()
 }

@@ -42,7 +42,10 @@ type step struct {
 	leases    *scheduler.Leases // of a pass whose splits are leased piece by piece
 	busy      map[plan.ExecutorID]plan.Time
 	arrived   map[plan.ExecutorID]plan.Time // since it began
-	helped    map[plan.ExecutorID]int64     // rows of others' splits
+	rows      map[plan.ExecutorID]int64     // of what was merged
+	helped    map[plan.ExecutorID]int64     // of these, of others' splits
+	sent      map[plan.ExecutorID][]plan.Time
+	spans     map[plan.ExecutorID][]plan.SlotSpan
 }
 
 // onStep begins a step.
@@ -71,6 +74,8 @@ func (j *Job) onStep(req *plan.StepRequest, now plan.Time) {
 		bsp:    !req.Train || j.cfg.Sync.Policy.Whole() || choice.Ratio >= 1,
 		sentTo: map[plan.ExecutorID]bool{}, busy: map[plan.ExecutorID]plan.Time{}, assigned: make([]plan.Assignment, n),
 		arrived: map[plan.ExecutorID]plan.Time{}, helped: map[plan.ExecutorID]int64{},
+		rows: map[plan.ExecutorID]int64{}, sent: map[plan.ExecutorID][]plan.Time{},
+		spans:    map[plan.ExecutorID][]plan.SlotSpan{},
 		coverage: make([]*plan.Coverage, n), seen: make([]int64, n)}
 	j.step = s
 	leases := j.leased(p, s)
@@ -109,7 +114,7 @@ func (j *Job) onStep(req *plan.StepRequest, now plan.Time) {
 	s.ctrl = abss.NewController(j.syncOf(s), tasks, p.sched.LargestShare(rows), p.learned, now)
 	for owner := range j.executors.All() {
 		if as := out[owner]; as != nil {
-			j.start(owner, p, as, 0)
+			j.start(owner, p, as, 0, now)
 		}
 	}
 	plantedTwice(j, p, changed)
@@ -177,8 +182,9 @@ func (j *Job) limit(p *pack, i int) int64 {
 
 // start sends an executor its tasks, the parameter first where it is large. A run with an
 // epoch is given leases later.
-func (j *Job) start(to plan.ExecutorID, p *pack, as []plan.Assignment, epoch plan.Epoch) {
+func (j *Job) start(to plan.ExecutorID, p *pack, as []plan.Assignment, epoch plan.Epoch, now plan.Time) {
 	s := j.step
+	s.sent[to] = append(s.sent[to], now)
 	m := &wire.StartStep{Job: string(j.cfg.ID), Step: s.key, Node: uint32(s.req.Node), PackNode: uint32(p.info.Node),
 		ReportIntervalNs: uint64(j.interval()), Scale: s.req.Train && !j.cfg.ByRows, Leased: epoch > 0,
 		Epoch: uint64(epoch), Entries: s.entries}
@@ -243,6 +249,9 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 	if r.Epoch > 0 {
 		accept, cover, arrived = j.acceptLeased, j.coverLeased, j.arrivedLeased
 	}
+	if j.step != nil && r.Step == j.step.key {
+		j.did(from, r, now)
+	}
 	if !accept(from, r, now) {
 		return
 	}
@@ -265,6 +274,7 @@ func (j *Job) onResult(from plan.ExecutorID, r *wire.Result, now plan.Time) {
 		}
 	}
 	s.arrived[from] = now - s.began
+	s.rows[from] += rows
 	if r.BusyNs > 0 {
 		s.busy[from] += plan.Time(r.BusyNs) / plan.Time(j.executors.SlotsOf(from))
 		p.sched.Observe(from, float64(rows)*float64(j.executors.SlotsOf(from))/time.Duration(r.BusyNs).Seconds())
@@ -500,7 +510,7 @@ func (j *Job) resume(now plan.Time) {
 	}
 	for owner := range j.executors.All() {
 		if as := out[owner]; as != nil {
-			j.start(owner, p, as, 0)
+			j.start(owner, p, as, 0, now)
 		}
 	}
 	for owner := range j.executors.All() {

@@ -34,7 +34,7 @@ func plantedTwice(j *Job, p *pack, moved []plan.SplitID) {
 	for _, i := range moved {
 		for e, id := range p.sched.Executors() {
 			if e != p.sched.OwnerIndex(i) && p.sched.Holds(i, e) && j.executors.Present(id) {
-				j.start(id, p, []plan.Assignment{j.step.assigned[i]}, 0)
+				j.start(id, p, []plan.Assignment{j.step.assigned[i]}, 0, j.step.began)
 				break
 			}
 		}

@@ -186,7 +186,6 @@ const (
 	mostZeros  = 2 << 30
 	mostState  = 1 << 30
 	mostHashed = 8 << 30 // in one line's reports
-	mostSlots  = 1 << 16 // of all executors
 	mostPieces = 1 << 12 // of a split
 	mostWakes  = 1 << 20
 )
@@ -347,12 +346,12 @@ func (t *Retelling) event(kind uint64) (Event, error) {
 }
 
 func (t *Retelling) joined() *Joined {
-	j := &Joined{Executor: t.executor(), Slots: t.small(mostSlots)}
+	j := &Joined{Executor: t.executor(), Slots: t.small(plan.MostSlots)}
 	all := j.Slots
 	for id := range t.job.executors.All() {
 		all += t.job.executors.SlotsOf(id)
 	}
-	if all > mostSlots {
+	if all > plan.MostSlots {
 		panic("there are more slots than any cluster has")
 	}
 	return j

@@ -60,6 +60,8 @@ type Folded struct {
 	Parts    []*wire.Part
 	Busy     time.Duration
 	Err      error
+	Spans    []*wire.Span  // what the slots did
+	Took     time.Duration // the run, in all
 }
 
 // Command is something for the shell to do. Exactly one field is set.
@@ -346,7 +348,7 @@ func (a *Agent) onSample(s *Sample, now plan.Time) []Command {
 // resultOf sends what a run of a step has come to.
 func resultOf(s *wire.StartStep, f *Folded) Command {
 	res := &wire.Result{Job: s.Job, Step: s.Step, Parts: f.Parts, BusyNs: uint64(f.Busy), Fault: wire.FromError(f.Err),
-		Epoch: s.Epoch}
+		Epoch: s.Epoch, Spans: f.Spans, TookNs: uint64(f.Took)}
 	for _, c := range f.Coverage {
 		res.Coverage = append(res.Coverage, &wire.Coverage{Split: uint32(c.Split), Attempt: uint32(c.Attempt),
 			Epoch: uint64(c.Epoch), Cursor: uint64(c.Cursor), Count: uint64(c.Count), Folded: uint64(c.Folded),

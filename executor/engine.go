@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -163,6 +165,28 @@ type acting struct {
 	rows  atomic.Int64
 	moved atomic.Int64 // rows processed anywhere in it, and bytes moved
 	waits atomic.Int64 // on what has its own bounds: packs, splits, what other tasks make
+	// bytes, to disk and of map outputs by their holders
+	spilled atomic.Int64
+	fetched sync.Map // plan.ExecutorID: *atomic.Int64
+}
+
+// reads counts the bytes that are read of an output that an executor holds.
+func (a *acting) reads(holder plan.ExecutorID, r io.ReadCloser, err error) (io.ReadCloser, error) {
+	if err != nil {
+		return nil, err
+	}
+	n, _ := a.fetched.LoadOrStore(holder, &atomic.Int64{})
+	return shuffle.Counted(r, func(bytes int64) { n.(*atomic.Int64).Add(bytes) }), nil
+}
+
+// fetchedFrom returns the bytes that were read, by holder.
+func (a *acting) fetchedFrom() (all []*wire.FetchedFrom) {
+	for holder, n := range a.fetched.Range {
+		all = append(all, &wire.FetchedFrom{Holder: string(holder.(plan.ExecutorID)),
+			Bytes: n.(*atomic.Int64).Load()})
+	}
+	slices.SortFunc(all, func(a, b *wire.FetchedFrom) int { return strings.Compare(a.Holder, b.Holder) })
+	return all
 }
 
 // waiting notes that the task waits, until the function that it returns is called.
@@ -184,7 +208,8 @@ func (e *Engine) Act(ctx context.Context, t *wire.RunTask) *wire.TaskResult {
 	}()
 	data, err := e.program.Task(ctx, int(t.Node), int(t.Partition), t.Args, localPacks{e, ctx, t, a})
 	return &wire.TaskResult{Job: t.Job, Call: t.Call, Partition: t.Partition, Data: data, Fault: wire.FromError(err),
-		Rows: a.rows.Load(), BusyNs: int64(time.Since(a.began))}
+		Rows: a.rows.Load(), BusyNs: int64(time.Since(a.began)), Spilled: a.spilled.Load(),
+		Fetched: a.fetchedFrom()}
 }
 
 // Acting returns the progress of the tasks that have run for some time.
@@ -244,6 +269,8 @@ func (p localPacks) Advance(rows int) { p.acts.rows.Add(int64(rows)) }
 
 func (p localPacks) Moved(n int) { p.acts.moved.Add(int64(n)) }
 
+func (p localPacks) Spilled(bytes int64) { p.acts.spilled.Add(bytes) }
+
 func (p localPacks) Memory() int {
 	if p.e.TaskMemory == 0 {
 		return DefaultTaskMemory
@@ -284,7 +311,8 @@ func (p localPacks) Shared(name, version string, bytes int64, make func() (any, 
 func (p localPacks) OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key shuffle.Key,
 	span shuffle.Span) (io.ReadCloser, error) {
 	if holder == p.e.self {
-		return p.e.store.Outputs.Open(key, span)
+		r, err := p.e.store.Outputs.Open(key, span)
+		return p.acts.reads(holder, r, err)
 	}
 	from := Peer{ID: holder}
 	for i, h := range p.task.Holders {
@@ -292,7 +320,8 @@ func (p localPacks) OpenMapOutput(ctx context.Context, holder plan.ExecutorID, k
 			from.Address = p.task.Addresses[i]
 		}
 	}
-	return p.e.peers.OpenMapOutput(ctx, from, key, span)
+	r, err := p.e.peers.OpenMapOutput(ctx, from, key, span)
+	return p.acts.reads(holder, r, err)
 }
 
 // Fold is a run's tasks, ready to be folded.
@@ -351,6 +380,14 @@ func (e *Engine) Begin(run *Run, slots int) (fold *Fold, err error) {
 		}
 	}
 	return f, nil
+}
+
+// splitOf returns the split that a slot folds; -1 is several.
+func (f *Fold) splitOf(slot int) int {
+	if len(f.BySlot[slot]) != 1 {
+		return -1
+	}
+	return int(f.step.Tasks[f.BySlot[slot][0]].Split)
 }
 
 // packMeta describes a pack that this executor is to fold splits of.

@@ -34,6 +34,7 @@ type Executor struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	tasks  chan struct{} // holds one for each task that runs
+	loads  Loads
 
 	agent *Agent   // belongs to the loop
 	live  struct { // the loop writes; the receiver of a stop reads it, too
@@ -48,6 +49,7 @@ type liveRun struct {
 	page    *runner.Page
 	tasks   int
 	leasing *leasing // of a leased run
+	did     *Timeline
 	mu      struct {
 		sync.Mutex
 		skip map[plan.SplitID]bool
@@ -186,10 +188,10 @@ func (e *Executor) carryOut(cmds []Command) {
 		case c.Plan != nil:
 			e.carryOut(e.agent.Step(Event{Planned: e.engine.Plan(c.Plan)}, e.now()))
 		case c.Fetch != nil:
-			e.wg.Go(func() { e.post(Event{Fetched: e.engine.Fetch(e.ctx, c.Fetch)}) })
+			e.wg.Go(func() { e.post(Event{Fetched: e.fetch(c.Fetch)}) })
 		case c.Start != nil:
 			r := e.begin(c.Start)
-			e.wg.Go(func() { e.post(Event{Folded: e.fold(c.Start, r)}) })
+			e.wg.Go(func() { e.post(Event{Folded: r.did.Tell(e.fold(c.Start, r), &e.loads, e.now())}) })
 		case c.Stop != nil:
 			if r := e.run(c.Stop.Run); r != nil {
 				r.skip(c.Stop.Skip)
@@ -209,6 +211,13 @@ func (e *Executor) carryOut(cmds []Command) {
 			e.wg.Go(func() { e.act(c.Act) })
 		}
 	}
+}
+
+// fetch gets a split, beside what is folded.
+func (e *Executor) fetch(h *wire.Hold) *Fetched {
+	began := e.now()
+	defer func() { e.loads.Did(int(h.Node), int(h.Split), began, e.now()) }()
+	return e.engine.Fetch(e.ctx, h)
 }
 
 // act runs a task once a slot is free.
@@ -236,7 +245,8 @@ func (e *Executor) begin(run *Run) *liveRun {
 	if run.Step.Leased {
 		n = e.cfg.Slots
 	}
-	r := &liveRun{step: run.Step, page: runner.NewPage(n, e.cfg.Gate), tasks: n}
+	r := &liveRun{step: run.Step, page: runner.NewPage(n, e.cfg.Gate), tasks: n,
+		did: NewTimeline(int(run.Step.PackNode), e.cfg.Slots, e.now())}
 	if run.Step.Leased {
 		r.leasing = newLeasing()
 	}
@@ -253,6 +263,9 @@ func (e *Executor) fold(run *Run, r *liveRun) *Folded {
 	if err != nil {
 		return &Folded{Run: run.ID, Err: err}
 	}
+	for k := range f.BySlot {
+		e.did(r, k, plan.Loading, -1, r.did.began)
+	}
 	errs := make([]error, len(f.BySlot))
 	var wg sync.WaitGroup
 	for k := 1; k < len(f.BySlot); k++ {
@@ -265,7 +278,15 @@ func (e *Executor) fold(run *Run, r *liveRun) *Folded {
 			return &Folded{Run: run.ID, Err: err}
 		}
 	}
-	return f.Result(run.ID, r.skipped())
+	began := e.now()
+	out := f.Result(run.ID, r.skipped())
+	e.did(r, 0, plan.Merging, -1, began)
+	return out
+}
+
+// did notes what a slot of a run has done until now.
+func (e *Executor) did(r *liveRun, slot int, kind plan.SpanKind, split int, from plan.Time) {
+	r.did.Did(slot, kind, split, from, e.now())
 }
 
 // slot folds the tasks of one slot and merges their pieces.
@@ -278,7 +299,7 @@ func (e *Executor) slot(run, k int, f *Fold, r *liveRun) error {
 	for i, word := range f.BySlot[k] {
 		tasks[i] = runner.Task{Fold: f.Tasks[word], Word: word}
 	}
-	began := time.Now()
+	began := e.now()
 	left := len(tasks)
 	err := runner.Visit(tasks, r.page, pacer, func(int) {
 		if left--; left > 0 || len(f.BySlot) > 1 { // the last count is in the result, which follows at once
@@ -289,7 +310,11 @@ func (e *Executor) slot(run, k int, f *Fold, r *liveRun) error {
 		r.page.Stop()
 		return err
 	}
-	return f.FinishSlot(k, r.skipped(), time.Since(began))
+	folded := e.now()
+	r.did.Did(k, plan.Folding, f.splitOf(k), began, folded)
+	err = f.FinishSlot(k, r.skipped(), folded-began)
+	e.did(r, k, plan.Merging, -1, folded)
+	return err
 }
 
 func (r *liveRun) skipped() map[plan.SplitID]bool {

@@ -205,6 +205,9 @@ func (e *Executor) foldLeased(run *Run, r *liveRun) *Folded {
 	if err != nil {
 		return &Folded{Run: run.ID, Err: err}
 	}
+	for k := range e.cfg.Slots {
+		e.did(r, k, plan.Loading, -1, r.did.began)
+	}
 	var wg sync.WaitGroup
 	for k := 1; k < e.cfg.Slots; k++ {
 		wg.Go(func() { e.leasedSlot(run.ID, k, f, r) })
@@ -214,7 +217,10 @@ func (e *Executor) foldLeased(run *Run, r *liveRun) *Folded {
 	if r.leasing.failed != nil {
 		return r.leasing.failed
 	}
-	return f.Result(run.ID, r.leasing.ids)
+	began := e.now()
+	out := f.Result(run.ID, r.leasing.ids)
+	e.did(r, 0, plan.Merging, -1, began)
+	return out
 }
 
 // leasedSlot folds pieces until the run ends.
@@ -233,7 +239,9 @@ func (e *Executor) leasedSlot(run, k int, f *LeasedFold, r *liveRun) {
 		if pacer != nil {
 			pacer.Waited(time.Since(began))
 		}
+		folds := e.now()
 		ok, err := f.Fold(k, l, r.page, pacer)
+		e.did(r, k, KindOf(l), int(l.Task.Split), folds)
 		if err != nil {
 			r.leasing.end(nil, f.Failed(run, l, err))
 			r.page.Stop()

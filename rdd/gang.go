@@ -16,6 +16,8 @@ import (
 type Gang interface {
 	// Slots returns how many slots each member has.
 	Slots() []int
+	// Names returns those of the members.
+	Names() []string
 	// Homes returns, of each split of the pack, the member that holds it.
 	Homes() []int
 	// Send sends a member a message, once there is room.

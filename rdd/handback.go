@@ -116,6 +116,9 @@ func without[T any](skip int, yield func([]T) error) func([]T) error {
 	}
 }
 
+// mostTimed is how many rows are handed on between two looks at the clock.
+const mostTimed = 1 << 16
+
 // timedBatches hands rows on, few at first, for as long as they do not take too long.
 func timedBatches[T any](env *taskEnv, yield func([]T) error) func([]T) error {
 	s := &env.split
@@ -132,7 +135,7 @@ func timedBatches[T any](env *taskEnv, yield func([]T) error) func([]T) error {
 				return err
 			}
 			if rows, s.given = rows[n:], s.given+n; clock()-before < splitAfter/20 {
-				most *= 2
+				most = min(2*most, mostTimed)
 			}
 		}
 		return nil

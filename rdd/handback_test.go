@@ -223,3 +223,30 @@ func TestAnErrorWithinAPieceIsTheUsers(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestRowsThatTakeNoTimeAreHandedOnWhole: however many batches are quick, each row comes once, in its order.
+func TestRowsThatTakeNoTimeAreHandedOnWhole(t *testing.T) {
+	next := 0
+	on := timedBatches(&taskEnv{args: &taskArgs{}}, func(rows []int) error {
+		for _, n := range rows {
+			if n != next {
+				t.Fatalf("row %d comes after %d", n, next-1)
+			}
+			next++
+		}
+		return nil
+	})
+	const batches, each = 200, 3000
+	for k := range batches {
+		rows := make([]int, each)
+		for i := range rows {
+			rows[i] = k*each + i
+		}
+		if err := on(rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if next != batches*each {
+		t.Errorf("%d rows of %d", next, batches*each)
+	}
+}

@@ -15,12 +15,16 @@ type Iteration struct {
 	// Number counts from 1; after a resume it goes on from the checkpoint.
 	Number int
 	values map[string]float64
+	used   *plan.TablesUse
 	stop   bool
 }
 
 // Report notes a value of this iteration, for the event log and the
 // terminal.
 func (it *Iteration) Report(name string, value float64) { it.values[name] = value }
+
+// Used notes what workers on parameter tables have done. It is for package tables, and promises nothing to others.
+func (it *Iteration) Used(u *plan.TablesUse) { it.used = u }
 
 // Stop makes this iteration the last: it is committed like the others.
 func (it *Iteration) Stop() { it.stop = true }
@@ -65,7 +69,7 @@ func Iterations[T any](ctx context.Context, s *Session, state *T, n int) iter.Se
 			}
 			ended = it.stop || k == n
 			if err := commit(ctx, s, Commit{Loop: loop, Iteration: k, Values: it.values, Took: s.LoopTime(),
-				Last: ended, Stopped: it.stop, Most: n}, *state); err != nil {
+				Last: ended, Stopped: it.stop, Most: n, Used: it.used}, *state); err != nil {
 				s.err = err
 				return
 			}

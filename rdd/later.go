@@ -141,3 +141,8 @@ func (g *Graph) buildPart(p builtPart, build func() error) (err error) {
 	g.built.Unlock()
 	return g.Err()
 }
+
+// MayPack reports whether the plan has packs, or may come to have some.
+func (g *Graph) MayPack() bool {
+	return slices.ContainsFunc(g.nodes.items(), func(n *node) bool { return n.pack != nil || n.later != nil })
+}

@@ -49,6 +49,8 @@ func (p watchedPacks) Advance(int) { p.w.rows, p.w.bytes = 0, 0 }
 
 func (p watchedPacks) Moved(int) { p.w.rows, p.w.bytes = 0, 0 }
 
+func (p watchedPacks) Spilled(int64) {}
+
 func (p watchedPacks) OpenMapOutput(ctx context.Context, holder plan.ExecutorID, key shuffle.Key,
 	span shuffle.Span) (io.ReadCloser, error) {
 	r, err := p.unevenPacks.OpenMapOutput(ctx, holder, key, span)

@@ -22,6 +22,9 @@ type fabricated struct {
 	tasks     [2]float64 // how many those were
 }
 
+// Shuffled notes nothing.
+func (f *fabricated) Shuffled(plan.Shuffled) {}
+
 // RunCall answers each task without running it.
 func (f *fabricated) RunCall(_ context.Context, c plan.CallRequest) ([][]byte, []error, error) {
 	kind := 1

@@ -29,5 +29,8 @@ func (l *growing[T]) cut(n int) {
 // node returns an operation of the plan.
 func (g *Graph) node(id int) *node { return g.nodes.items()[id] }
 
+// Operations returns how many the plan has.
+func (g *Graph) Operations() int { return g.size() }
+
 // size returns the number of operations of the plan.
 func (g *Graph) size() int { return len(g.nodes.items()) }

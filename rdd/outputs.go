@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/storage/shuffle"
 )
 
@@ -94,6 +95,25 @@ func (s *Session) noteOutput(id, m int, o *mapOutput) {
 		o.Raw = nil
 	}
 	s.shuffled[id][m] = o
+}
+
+// shuffledBy returns what map tasks have made together.
+func shuffledBy(node int, outputs []*mapOutput) plan.Shuffled {
+	s := plan.Shuffled{Node: node, Tasks: len(outputs)}
+	var hot int64
+	for _, o := range outputs {
+		s.Rows += o.Rows
+		if missing := len(o.Raw) - len(s.Bytes); missing > 0 {
+			s.Bytes = append(s.Bytes, make([]int64, missing)...)
+		}
+		for p, n := range o.Raw {
+			s.Bytes[p] += n
+		}
+		if o.Hot.Rows > hot && o.Hot.All > 0 {
+			hot, s.HotKey, s.HotShare = o.Hot.Rows, o.Hot.Key, float64(o.Hot.Rows)/float64(o.Hot.All)
+		}
+	}
+	return s
 }
 
 // outputRefs say where outputs are, one after the other.

@@ -5,18 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"unsafe"
 
 	"github.com/google/uuid"
-	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/rdd/internal/exec"
 	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/storage/input/files"
 	"github.com/volley-engine/volley/storage/objects"
+	"github.com/volley-engine/volley/storage/saved"
 	"github.com/volley-engine/volley/storage/shuffle"
 )
 
@@ -85,25 +84,11 @@ func keep[T any](g *Graph, kind, detail string, input int, d *shuffleDecl) int {
 		d.copier = g.add(node{kind: kind + "-copy", typ: row.TypeName[T](), task: copyOutput(id)})
 	}
 	if d.dir != "" {
-		g.node(id).settle = func(context.Context, *Session) ([]int, error) { return []int{}, emptyDir(d.dir) }
+		g.node(id).settle = func(context.Context, *Session) ([]int, error) {
+			return []int{}, saved.Empty("checkpoint to", d.dir)
+		}
 	}
 	return id
-}
-
-// emptyDir makes a directory, which must have nothing in it.
-func emptyDir(dir string) error {
-	full := fault.Newf(fault.BadInput, "checkpoint to", dir, "it exists and is not empty")
-	if objects.Is(dir) {
-		found, err := (&objectPlace{dir: dir}).found()
-		if err == nil && len(found) > 0 {
-			err = full
-		}
-		return err
-	}
-	if found, err := os.ReadDir(dir); err == nil && len(found) > 0 {
-		return full
-	}
-	return saveError(dir, os.MkdirAll(dir, 0o755))
 }
 
 // writeKept writes a partition, to a directory of its own where there is one.

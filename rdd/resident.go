@@ -13,8 +13,9 @@ import (
 
 // Host is where work goes on that is no step, beside the splits of a pack.
 type Host struct {
-	Dir              string // of the pack
-	Executors, Slots int    // slots of each
+	Dir              string   // of the pack
+	Executors, Slots int      // slots of each
+	Names            []string // of executors
 	Pacer            func(executor, slot int) Pacer
 	Timeout          time.Duration // how long a worker may give no sign
 	Computed         *Computed     // where the clock is virtual; nil where it is real
@@ -96,13 +97,36 @@ func (r *Resident[T]) Close() {
 // Splits returns how many there are.
 func (r *Resident[T]) Splits() int { return len(r.splits) }
 
+// Looks is memory of batches that one goroutine looks at, one after the other.
+type Looks struct{ free []*look }
+
+type look struct {
+	Batch
+	rows []int32
+}
+
+func (l *Looks) take() *look {
+	last := len(l.free) - 1
+	if last < 0 {
+		return &look{}
+	}
+	look := l.free[last]
+	l.free = l.free[:last]
+	return look
+}
+
 // Batches yields rows of a split of points as columns, at most a size at a time, in the order in which steps visit them
-// from a position on; each with the position of its first row. A batch is valid until the next.
-func (r *Resident[T]) Batches(split int, from int64, size int) iter.Seq2[int64, *Batch] {
+// from a position on; each with the position of its first row. A batch is valid until the next that is looked at in the
+// same memory.
+func (r *Resident[T]) Batches(in *Looks, split int, from int64, size int) iter.Seq2[int64, *Batch] {
 	return func(yield func(int64, *Batch) bool) {
-		s, view := r.splits[split], &Batch{}
+		s, look := r.splits[split], in.take()
+		defer func() { in.free = append(in.free, look) }()
 		size = int(min(int64(size), s.Rows))
-		rows := make([]int32, size)
+		if cap(look.rows) < size {
+			look.rows = make([]int32, size)
+		}
+		view, rows := &look.Batch, look.rows[:size]
 		for i := range s.Batches {
 			b := &s.Batches[i]
 			*view = Batch{Features: s.Meta.Features, Labels: b.Labels, Weights: b.Weights, X64: b.X64, X32: b.X32,

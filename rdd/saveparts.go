@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"slices"
@@ -17,19 +18,17 @@ import (
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/storage/input/files"
+	"github.com/volley-engine/volley/storage/saved"
 )
-
-// partName is what a part of a saved dataset is called.
-const partName = "part-%05d"
 
 // SaveOption is an option of saving a dataset.
 type SaveOption func(*saveOptions)
 
 type saveOptions struct {
-	overwrite, durable, append bool
-	codec                      string
-	by                         []string
-	header                     string // "" is none
+	saved.Options
+	codec  string
+	by     []string
+	header string // "" is none
 }
 
 // Header has each file of a SaveText begin with a line, such as the names of columns.
@@ -37,7 +36,7 @@ func Header(line string) SaveOption { return func(o *saveOptions) { o.header = l
 
 // Append lets a save add its rows to a directory that an earlier save has written: files that are there stay as they
 // are, and all appear at once, in the order of the saves.
-func Append() SaveOption { return func(o *saveOptions) { o.append = true } }
+func Append() SaveOption { return func(o *saveOptions) { o.Append = true } }
 
 // Compressed compresses what is saved: text, CSV and JSON by "gzip" or "zstd", Parquet by "zstd" (the default), "gzip",
 // "snappy" or "none", Arrow by "zstd" (the default), "lz4" or "none".
@@ -51,12 +50,12 @@ func PartitionedBy(columns ...string) SaveOption { return func(o *saveOptions) {
 // Durable makes a save wait until the disk has all of it, so that a loss of power leaves
 // what was there before, or what was saved, whole. It takes as long as the disk
 // needs for all bytes.
-func Durable() SaveOption { return func(o *saveOptions) { o.durable = true } }
+func Durable() SaveOption { return func(o *saveOptions) { o.Durable = true } }
 
 // Overwrite lets a save replace a directory that an earlier save has written; one with
 // anything else in it is refused. What was there can be read until what replaces it
 // can.
-func Overwrite() SaveOption { return func(o *saveOptions) { o.overwrite = true } }
+func Overwrite() SaveOption { return func(o *saveOptions) { o.Overwrite = true } }
 
 // SaveText writes every row as a line: a string as it is, a Pair as key, tab
 // and value, anything else as fmt prints it. One file a partition,
@@ -182,7 +181,7 @@ func saveParts[T any](ds Dataset[T], f format[T], dir string, options []SaveOpti
 		if err != nil {
 			return nil, err
 		}
-		w, err := newPartWriter(f, o, placeOf(dir).parts(ctx, part, env.args.Attempt))
+		w, err := newPartWriter(f, o, saved.At(dir).Parts(ctx, part, env.args.Attempt))
 		if err != nil {
 			return nil, err
 		}
@@ -199,19 +198,28 @@ func saveParts[T any](ds Dataset[T], f format[T], dir string, options []SaveOpti
 		}
 		defer release()
 		s.saves[id]++
-		owner, to := ownerOf(s, id), placeOf(dir)
-		if rows, done := savedBy(dir, owner); done {
-			return rows, to.drop(owner)
+		owner, to := ownerOf(s, id), saved.At(dir)
+		if rows, done := saved.By(dir, owner); done {
+			s.noteSaved(dir, rows)
+			return rows, to.Drop(owner)
 		}
-		if err := to.stage(owner, o); err != nil {
+		if err := to.Stage(owner, o.Options); err != nil {
 			return 0, err
 		}
 		raws, err := callAll(ctx, s, id, ds.parts)
 		if err != nil {
-			_ = to.drop(owner) // why it is given up is more important
+			_ = to.Drop(owner) // why it is given up is more important
 			return 0, err
 		}
-		return to.commit(owner, raws, o)
+		parts, err := partsOf(raws)
+		if err != nil {
+			return 0, err
+		}
+		rows, err := to.Commit(owner, parts, o.Options)
+		if err == nil {
+			s.noteSaved(dir, rows)
+		}
+		return rows, err
 	})
 	ds.g.node(a.id).detail = dir
 	return a
@@ -228,8 +236,8 @@ func (f *format[T]) optionsOf(g *Graph, options []SaveOption) (o saveOptions) {
 	if !slices.Contains(f.codecs, o.codec) {
 		g.fail("%s: the compression %q is none of %s", f.kind, o.codec, strings.Join(f.codecs, ", "))
 	}
-	o.durable = o.durable || o.append // a marker that is newer than its parts would hide those before them, too
-	if o.append && o.overwrite {
+	o.Durable = o.Durable || o.Append // a marker that is newer than its parts would hide those before them, too
+	if o.Append && o.Overwrite {
 		g.fail("%s: Append and Overwrite exclude one another", f.kind)
 	}
 	if o.header != "" && f.kind != "save-text" {
@@ -246,26 +254,39 @@ func (f *format[T]) optionsOf(g *Graph, options []SaveOption) (o saveOptions) {
 	return o
 }
 
-func saveError(path string, err error) error {
-	if err == nil {
-		return nil
+// noteSaved tells the job of a dataset that is there.
+func (s *Session) noteSaved(dir string, rows int64) {
+	if s.cfg.Saved != nil {
+		s.cfg.Saved(dir, rows)
 	}
-	var known *fault.Error
-	if errors.As(err, &known) {
-		return err
+}
+
+// partsOf returns the files that tasks have written.
+func partsOf(raws [][]byte) (all [][]saved.Part, err error) {
+	for _, raw := range raws {
+		var written []saved.Part
+		if err := cborReading.Unmarshal(raw, &written); err != nil {
+			return nil, err
+		}
+		all = append(all, written)
 	}
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		err = pe.Err
+	return all, nil
+}
+
+// ownerOf names a save of a job that may be started again; empty where it
+// cannot be.
+func ownerOf(s *Session, id int) string {
+	if s.cfg.Owner == "" {
+		return ""
 	}
-	return fault.New(fault.NoResources, "save to", path, err)
+	return fmt.Sprintf("%s %d.%d", s.cfg.Owner, id, s.saves[id])
 }
 
 // writeError returns of an error of the file system where it was.
 func writeError(path string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
-		return saveError(path, err)
+		return saved.Error(path, err)
 	}
 	return err
 }

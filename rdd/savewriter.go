@@ -8,16 +8,8 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/storage/input/files"
+	"github.com/volley-engine/volley/storage/saved"
 )
-
-// stagedPart is a file that a task has written: under a name that no other attempt
-// has, until the save is committed.
-type stagedPart struct {
-	Name string
-	Dir  string // of its keys, below the saved directory
-	Rows int64
-	Size int64
-}
 
 // mostOpen is how many files a task writes at a time. Of more directories the one that was written to longest ago is
 // closed, and gets another file where more of its rows come.
@@ -27,12 +19,12 @@ const mostOpen = 64
 type partWriter[T any] struct {
 	format[T]
 	saveOptions
-	files   partFiles
+	files   saved.Files
 	columns *row.Columns[T] // of the files
 	keysOf  func(row *T) ([]files.Key, error)
 	open    map[string]*list.Element // by directory, of *openPart[T]
 	recent  *list.List               // the last written to is the first
-	staged  []stagedPart
+	staged  []saved.Part
 }
 
 // openPart is a file that is being written.
@@ -45,17 +37,17 @@ type openPart[T any] struct {
 
 // countedPart counts the bytes of a file.
 type countedPart struct {
-	partFile
+	saved.File
 	size int64
 }
 
 func (c *countedPart) Write(p []byte) (int, error) {
-	n, err := c.partFile.Write(p)
+	n, err := c.File.Write(p)
 	c.size += int64(n)
 	return n, err
 }
 
-func newPartWriter[T any](f format[T], o saveOptions, to partFiles) (w *partWriter[T], err error) {
+func newPartWriter[T any](f format[T], o saveOptions, to saved.Files) (w *partWriter[T], err error) {
 	w = &partWriter[T]{format: f, saveOptions: o, files: to, columns: f.columns,
 		open: map[string]*list.Element{}, recent: list.New()}
 	if len(o.by) == 0 {
@@ -126,11 +118,11 @@ func (w *partWriter[T]) of(dir string) (*openPart[T], error) {
 			return nil, err
 		}
 	}
-	f, err := w.files.create(dir)
+	f, err := w.files.Create(dir)
 	if err != nil {
 		return nil, err
 	}
-	p := &openPart[T]{dir: dir, file: &countedPart{partFile: f}}
+	p := &openPart[T]{dir: dir, file: &countedPart{File: f}}
 	w.open[dir] = w.recent.PushFront(p)
 	p.sink, err = w.format.open(p.file, w.columns, w.codec)
 	if err == nil && w.header != "" { // of lines
@@ -146,12 +138,12 @@ func (w *partWriter[T]) close(e *list.Element, err error) error {
 	if p.sink != nil {
 		err = cmp.Or(err, p.sink.Close())
 	}
-	part := stagedPart{Dir: p.dir, Rows: p.rows, Size: p.file.size}
+	part := saved.Part{Dir: p.dir, Rows: p.rows, Size: p.file.size}
 	if err == nil {
-		part.Name, err = p.file.keep(w.durable)
+		part.Name, err = p.file.Keep(w.Durable)
 	}
 	if err != nil {
-		p.file.drop()
+		p.file.Drop()
 		return writeError(p.file.Name(), err)
 	}
 	w.staged = append(w.staged, part)
@@ -165,7 +157,7 @@ func (w *partWriter[T]) finish(err error) error {
 	}
 	if err != nil {
 		for _, p := range w.staged {
-			w.files.remove(p.Name)
+			w.files.Remove(p.Name)
 		}
 	}
 	return err

@@ -28,6 +28,8 @@ type Cluster interface {
 	// RunCall runs an action's tasks; of a pack its error may be ErrPackGone, too. A task whose input is gone has no
 	// data, and its error among the lost.
 	RunCall(ctx context.Context, c plan.CallRequest) (data [][]byte, lost []error, err error)
+	// Shuffled notes what map tasks have made.
+	Shuffled(s plan.Shuffled)
 	// Commit ends a training step: its parameters are settled.
 	Commit(ctx context.Context, c Commit) error
 	// Evaluated notes the objective of an uncut pass.
@@ -50,10 +52,11 @@ type Commit struct {
 	State     func() []byte // encoded, made only where it is kept
 	Digest    plan.Digest
 	Values    map[string]float64
-	Took      time.Duration // by the loop so far, in all processes that ran it, evaluations left out
-	Last      bool          // nothing of the loop comes after it
-	Stopped   bool          // by the program, so that no number of turns goes on from it
-	Most      int           // turns that the loop may make
+	Took      time.Duration   // by the loop so far, in all processes that ran it, evaluations left out
+	Last      bool            // nothing of the loop comes after it
+	Stopped   bool            // by the program, so that no number of turns goes on from it
+	Most      int             // turns that the loop may make
+	Used      *plan.TablesUse // by workers on parameter tables; nil where there are none
 }
 
 // LoopMark is how far a loop of a program has come.
@@ -73,13 +76,15 @@ type Evaluation struct {
 
 // Config is what a session needs to know beside its cluster.
 type Config struct {
-	OutDir     string         // where Save puts results
-	Owner      string         // tells the saves of one job from others', also when it is started again; may be empty
-	Progress   func(Progress) // may be nil
-	Copies     bool           // executors can be lost one by one, so that copies are worth making
-	Warn       func(string)   // what the user should know of; may be nil
-	TaskMemory int            // bytes of rows that a task may hold
-	Slots      func() int     // how many tasks run at a time; nil: tasks never share their rows
+	OutDir   string         // where Save puts results
+	Owner    string         // tells the saves of one job from others', also when it is started again; may be empty
+	Progress func(Progress) // may be nil
+	Copies   bool           // executors can be lost one by one, so that copies are worth making
+	Warn     func(string)   // what the user should know of; may be nil
+	// Saved is told of a dataset that was saved, and how many rows were added to it; may be nil.
+	Saved      func(dir string, rows int64)
+	TaskMemory int        // bytes of rows that a task may hold
+	Slots      func() int // how many tasks run at a time; nil: tasks never share their rows
 	// Unscaled returns the ratio that steps without Scale have to have, 0 for any, or why they cannot be run; may be
 	// nil.
 	Unscaled func() (ratio float64, err error)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
@@ -230,6 +231,9 @@ func (r *stageRun) keep(cmd scheduler.StageCommand) (ev scheduler.StageEvent, er
 	outputs := r.outputs[cmd.Call]
 	delete(r.results, cmd.Call)
 	delete(r.outputs, cmd.Call)
+	if !slices.Contains(outputs, nil) {
+		r.cluster.Shuffled(shuffledBy(cmd.Node, outputs))
+	}
 	for k, m := range cmd.Parts {
 		o := outputs[k]
 		if o == nil {

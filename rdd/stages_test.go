@@ -63,6 +63,9 @@ func (f *frail) revive(i int) {
 	f.stores[i] = s
 }
 
+// Shuffled notes nothing.
+func (f *frail) Shuffled(plan.Shuffled) {}
+
 // RunCall runs tasks one after the other; before each an executor may die.
 func (f *frail) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []error, error) {
 	data, lost := make([][]byte, len(c.Args)), make([]error, len(c.Args))
@@ -105,6 +108,8 @@ func (p frailPacks) MakePack(context.Context, int) (plan.ExecutorID, *pack.Meta,
 func (p frailPacks) Advance(int) {}
 
 func (p frailPacks) Moved(int) {}
+
+func (p frailPacks) Spilled(int64) {}
 
 func (p frailPacks) Memory() int { return p.f.memory }
 

@@ -57,6 +57,8 @@ type TaskEnd struct {
 	Err       error
 	Rows      int64
 	Busy      time.Duration
+	Spilled   int64                     // as of plan.TaskRun
+	Fetched   map[plan.ExecutorID]int64 // as of plan.TaskRun
 }
 
 // TaskProgress is the progress of an attempt.
@@ -90,6 +92,7 @@ type task struct {
 	done     bool
 	data     []byte
 	lost     error
+	ran      plan.TaskRun
 }
 
 // attempt is a task on an executor.
@@ -158,6 +161,18 @@ func (t *Tasks) Results() (data [][]byte, lost []error) {
 		data[i], lost[i] = k.data, k.lost
 	}
 	return data, lost
+}
+
+// Done returns how many tasks need no further attempt, of how many.
+func (t *Tasks) Done() (done, all int) { return len(t.tasks) - t.left, len(t.tasks) }
+
+// Runs returns how each task was run.
+func (t *Tasks) Runs() []plan.TaskRun {
+	out := make([]plan.TaskRun, len(t.tasks))
+	for i, k := range t.tasks {
+		out[i] = k.ran
+	}
+	return out
 }
 
 // Partition returns the partition that a task computes.
@@ -264,6 +279,7 @@ func (t *Tasks) behind() bool {
 // give assigns a task to an executor.
 func (t *Tasks) give(i int, id plan.ExecutorID, again bool, now plan.Time) {
 	t.tasks[i].attempts = append(t.tasks[i].attempts, attempt{on: id, at: now})
+	t.tasks[i].ran.Attempts++
 	t.load[id]++
 	t.emit(TaskCommand{Kind: TaskGive, Task: i, Executor: id, Copy: again})
 }
@@ -324,6 +340,8 @@ func (t *Tasks) end(i int, from plan.ExecutorID, end TaskEnd, counted bool) {
 		t.failed(i, from, end.Err)
 	default:
 		k.data = end.Data
+		k.ran.Executor, k.ran.Rows, k.ran.Busy = from, end.Rows, end.Busy
+		k.ran.Spilled, k.ran.Fetched = end.Spilled, end.Fetched
 		t.done(i)
 		if end.Busy > 0 {
 			t.rates = append(t.rates, float64(end.Rows)/end.Busy.Seconds())

@@ -12,6 +12,7 @@ import (
 func only(b *testing.B, t *Table[float64]) *Access[float64] {
 	b.Helper()
 	r := newRun(castOf(1, 1, 1), everyone, 0, 1<<30, 1<<30)
+	r.workers[0].pacing = &pacing{}
 	of := newTableRun(r, 0, t)
 	of.start()
 	return of.access(r.workers[0]).(*Access[float64])
@@ -19,6 +20,17 @@ func only(b *testing.B, t *Table[float64]) *Access[float64] {
 
 func benchTable(m Model) *Table[float64] {
 	return New[float64](&rdd.Graph{}, "w", Dense(4096, 16), m)
+}
+
+// TestTheBenchmarksRun: each has a worker that reads, and adds.
+func TestTheBenchmarksRun(t *testing.T) {
+	t.Parallel()
+	for name, bench := range map[string]func(*testing.B){"row": BenchmarkRow, "inc": BenchmarkInc,
+		"fresh": BenchmarkFresh} {
+		if r := testing.Benchmark(bench); r.N == 0 {
+			t.Errorf("%s does not run", name)
+		}
+	}
 }
 
 // BenchmarkRow reads rows that are in the worker's cache.

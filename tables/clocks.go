@@ -17,14 +17,15 @@ import (
 type Tick struct {
 	// Clock is how many clocks all workers have finished.
 	Clock int
-	// Busy is how long slots have worked so far, all together, and Waited how long they have waited, as no worker of
-	// theirs might go on.
+	// Busy is how long slots have worked until then, all together, and Waited how long they have waited, as no worker
+	// of theirs might go on.
 	Busy, Waited time.Duration
 	// Took is how long it has taken since Clocks began, on the job's clock.
 	Took time.Duration
 	// Restarts is how often the workers have begun again from an earlier tick, as an executor was lost.
 	Restarts int
-	// Shared is how many items workers have shared (Clock.Share) so far, and Helped how many of these others have done.
+	// Shared is how many items workers have shared (Clock.Share) until then, and Helped how many of these others have
+	// done.
 	Shared, Helped int
 	// Ahead is how many clocks a worker has begun, at the most so far, that others were not known to have finished, and
 	// Stale how many clocks before its own a read has missed updates of. Both are at most the slack of the tables.
@@ -127,10 +128,11 @@ func (w Work[P, D, S]) Clocks(ctx context.Context, s *rdd.Session, param P, cloc
 			}
 			c.at = progress{Clock: m.clock, States: m.states, tables: c.run.tables, of: m, kept: c.at.kept}
 			t := &Tick{Clock: m.clock, Restarts: c.restarts, run: c.run, of: m, turn: turn}
-			spent := c.spent()
+			spent := m.spent.and(c.earlier)
 			t.Busy, t.Waited, t.Shared, t.Helped = spent.busy, spent.waited, spent.items, spent.helped
 			t.Ahead, t.Stale = int(spent.Ahead), int(spent.Stale)
 			t.bounds()
+			turn.Used(c.run.used(m, spent.use))
 			t.Took = c.took()
 			s.Worked(t.Took - took)
 			took = t.Took
@@ -330,6 +332,7 @@ func (c *clocks[P, D, S]) begin(ctx context.Context) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.names = c.rows.Names
 	if r.pacer, r.timeout = c.rows.Pacer, c.rows.Timeout; c.rows.Computed != nil {
 		r.compute(*c.rows.Computed)
 	}
@@ -370,25 +373,3 @@ func (c *clocks[P, D, S]) took() time.Duration { return c.before + c.run.now() }
 
 // spent returns how executors have spent their time, in all runs.
 func (c *clocks[P, D, S]) spent() spending { return c.run.spent().and(c.earlier) }
-
-// spent returns how executors have spent their time.
-func (r *run) spent() (all spending) {
-	for _, x := range r.executors {
-		x.mu.Lock()
-		all = all.and(x.spending)
-		x.mu.Unlock()
-	}
-	return all
-}
-
-// spending is how the slots of an executor have spent their time, and what became of its workers' items.
-type spending struct {
-	busy          time.Duration
-	waited        time.Duration // for workers that may begin, or within their clocks
-	items, helped int           // that its workers share, and of these what others have done
-	consistency.Spread
-}
-
-func (s spending) and(o spending) spending {
-	return spending{s.busy + o.busy, s.waited + o.waited, s.items + o.items, s.helped + o.helped, s.Max(o.Spread)}
-}

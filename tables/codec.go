@@ -39,6 +39,9 @@ const (
 	aSnapshot
 	// To another worker.
 	aHelp
+	// Of the job's process to a member, and its answer.
+	aLook
+	aNewest
 )
 
 // writer encodes messages to another process, each behind its length. It may refer to what it has sent before: one
@@ -139,9 +142,21 @@ func (r *reader) feed(piece []byte, take func(k kind, table, to int)) error {
 	case len(rest) == 0 && cap(r.left) > mostKept:
 		r.left = nil
 	default:
-		r.left = append(r.left[:0], rest...)
+		r.left = append(r.room(rest), rest...)
 	}
 	return nil
+}
+
+// room returns memory for what has come of a message, and for what is to come.
+func (r *reader) room(rest []byte) []byte {
+	if len(rest) < lengthBytes {
+		return r.left[:0]
+	}
+	n := lengthBytes + int(min(binary.LittleEndian.Uint64(rest), mostKept))
+	if cap(r.left) >= n {
+		return r.left[:0]
+	}
+	return make([]byte, 0, n)
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/tables/consistency"
 )
@@ -29,6 +30,7 @@ func (c *clocks[P, D, S]) gather(ctx context.Context) (*run, error) {
 	}
 	r, err := c.restored(cast{gang.Slots(), gang.Homes()}, rdd.Leader)
 	if err == nil {
+		r.names = gang.Names()
 		err = c.brief(gang, r)
 	}
 	if err != nil {
@@ -269,22 +271,29 @@ func (r *run) receive(in *reader, k kind, table, to int) {
 func (r *run) sendState(w *worker, after int, state []byte) {
 	x := w.executor
 	x.mu.Lock()
-	spent := x.spending
+	spent, said := x.spending, w.said
 	x.mu.Unlock()
-	r.out.post(rdd.Leader, func(to *writer) {
+	bytes := r.out.post(rdd.Leader, func(to *writer) {
 		to.begin(aState, 0, int(w.id))
 		to.ints(after, int(spent.busy), int(spent.waited), spent.items, spent.helped,
 			int(spent.Ahead), int(spent.Stale))
 		to.bytes(state)
+		to.use(said, spent.use)
 		to.end()
 	})
+	x.mu.Lock()
+	x.states += bytes
+	x.mu.Unlock()
 }
 
 func (r *run) receiveState(in *reader, id int) {
 	after := in.within(r.last + 1)
 	spent := spending{time.Duration(in.int()), time.Duration(in.int()), in.int(), in.int(),
-		consistency.Spread{Ahead: consistency.Clock(in.int()), Stale: consistency.Clock(in.int())}}
+		consistency.Spread{Ahead: consistency.Clock(in.int()), Stale: consistency.Clock(in.int())}, use{}}
 	state := append([]byte(nil), in.bytes()...)
+	var said plan.WorkerUse
+	said, spent.use = in.use(len(r.tables))
+	said.Clock = after
 	if in.err != nil || id < 0 || id >= len(r.workers) {
 		_ = in.corrupt()
 		return
@@ -294,6 +303,7 @@ func (r *run) receiveState(in *reader, id int) {
 	if spent.busy+spent.waited >= x.busy+x.waited { // of several the last
 		x.spending = spent
 	}
+	r.workers[id].said = said
 	x.mu.Unlock()
-	r.saved(after, func(m *moment) { m.states[id] = state })
+	r.savedState(after, id, state)
 }

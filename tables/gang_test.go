@@ -126,6 +126,9 @@ type network struct {
 	all     sync.WaitGroup
 }
 
+// Of the tables here a clock is several batches.
+func init() { batchBytes = 60 }
+
 // gather begins members of a program's.
 func gather(rng *rand.Rand, members, left int, program func() *tallies) *network {
 	n := &network{rng: rng, members: members, left: left, pairs: map[[2]int][][]byte{}, in: map[int][]sent{}}
@@ -232,6 +235,13 @@ func (n *network) Homes() (all []int) {
 	return all
 }
 
+func (n *network) Names() (all []string) {
+	for k := range n.members {
+		all = append(all, fmt.Sprint("member ", k))
+	}
+	return all
+}
+
 func (n *network) Timeout() time.Duration { return 30 * time.Second }
 
 func (n *network) Send(to int, m []byte) error { return n.sender(rdd.Leader)(to, m) }
@@ -286,6 +296,8 @@ func (p *tallies) ticks(t *testing.T, gang func(context.Context, error) (rdd.Gan
 			t.Fatal(err)
 		}
 		all = append(all, raw)
+		possible(t, c, m)
+		p.newest(ctx, t, c, m)
 	}
 	tick := &Tick{run: c.run, of: c.at.of}
 	tallied := tallyCounts()

@@ -127,5 +127,5 @@ func (c *Clock[P, D, S]) BatchesOf(worker int, from int64, size int) func(func(i
 		c.err = fault.Newf(fault.UserCode, "read", "batches of rows", "the rows are no points: they have no columns")
 		return func(func(int64, *rdd.Batch) bool) {}
 	}
-	return c.rows.Batches(worker, from, size)
+	return c.rows.Batches(&c.w.looks, worker, from, size)
 }

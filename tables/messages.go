@@ -96,6 +96,15 @@ func (of *tableRun[T]) receive(r *reader, k kind, to int) {
 		if s := of.readSnapshot(r); r.err == nil && of.hasShard(r, to) {
 			of.from[to] = s
 		}
+	case aLook:
+		if number := r.int(); r.err == nil && of.hasShard(r, to) {
+			of.look(to, number)
+		}
+	case aNewest:
+		number := r.int()
+		if s := of.readSnapshot(r); r.err == nil && to >= 0 && to < len(of.looks) {
+			of.looks[to].answer(number, s.Values)
+		}
 	case aSnapshot:
 		if s := of.readSnapshot(r); r.err == nil && to >= 0 && to < of.o.Shards {
 			of.run.saved(int(s.Age), func(m *moment) { m.snapshots[of.index][to] = s })
@@ -198,9 +207,13 @@ func (of *tableRun[T]) readBatch(r *reader) any {
 
 // writeSnapshot encodes what a shard has after a number of clocks, or begins from.
 func (of *tableRun[T]) writeSnapshot(w *writer, k kind, shard int, snapshot any) {
-	s := snapshot.(*consistency.Snapshot[Row[T]])
 	w.begin(k, of.index, shard)
-	rows := keptOf[T]([]any{snapshot})
+	of.addSnapshot(w, snapshot.(*consistency.Snapshot[Row[T]]))
+	w.end()
+}
+
+func (of *tableRun[T]) addSnapshot(w *writer, s *consistency.Snapshot[Row[T]]) {
+	rows := keptOf[T]([]any{s})
 	w.ints(int(s.Age), len(rows.Rows))
 	last := 0
 	for i, row := range rows.Rows {
@@ -208,7 +221,6 @@ func (of *tableRun[T]) writeSnapshot(w *writer, k kind, shard int, snapshot any)
 		last = int(row)
 		addRow(w, rows.Of[i])
 	}
-	w.end()
 }
 
 func (of *tableRun[T]) readSnapshot(r *reader) *consistency.Snapshot[Row[T]] {

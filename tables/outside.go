@@ -30,6 +30,7 @@ type outgoing struct {
 const (
 	pieceBytes  = 1 << 20  // of a message between processes
 	mostWaiting = 64 << 20 // bytes that wait before workers do
+	mostSpare   = 32 << 20 // bytes of memory of messages sent, for later ones to all processes
 )
 
 func newOutside(r *run, send func(int, []byte) error) *outside {
@@ -62,15 +63,17 @@ func (o *outside) start() {
 	}
 }
 
-// post adds a message for a process.
-func (o *outside) post(to int, write func(w *writer)) {
+// post adds a message for a process, and returns how many bytes it has.
+func (o *outside) post(to int, write func(w *writer)) int {
 	q := o.out[o.at(to)]
 	q.mu.Lock()
 	before := len(q.w.buf)
 	write(&q.w)
-	o.waits(len(q.w.buf) - before)
+	bytes := len(q.w.buf) - before
+	o.waits(bytes)
 	q.mu.Unlock()
 	q.some.Signal()
+	return bytes
 }
 
 func (o *outside) waits(bytes int) {
@@ -106,7 +109,7 @@ func (o *outside) carry(q *outgoing, to int) {
 			rest = rest[len(piece):]
 			o.waits(-len(piece))
 		}
-		if spare = all; cap(spare) > 8*pieceBytes {
+		if spare = all; cap(spare) > mostSpare/len(o.out) {
 			spare = nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/tables/consistency"
 )
@@ -30,6 +31,7 @@ type run struct {
 	tables             []tableOf
 	index              map[any]int // of tables
 	executors          []*executor
+	names              []string // of them; nil where they have only numbers
 	workers            []*worker
 	work               func(w *worker) (state []byte, err error) // does a clock; the state is of one that is reported
 	hands              *hands                                    // nil where none does parts of another's clocks
@@ -53,6 +55,8 @@ type moment struct {
 	snapshots [][]any // of tables, by shard
 	states    [][]byte
 	missing   int
+	working   int      // workers that have not finished it
+	spent     spending // until the last of them has
 }
 
 // executor runs its workers on slots, each worker on one at a time.
@@ -73,13 +77,17 @@ type worker struct {
 	clock    int // that it is in, or begins next
 	running  bool
 	woken    chan struct{}
-	access   []any         // by table
-	sharing  *sharing      // nil where it does all of its clocks itself
-	notes    any           // the program's
-	pacing   *pacing       // of the slot that it is on
-	moved    atomic.Int64  // signs that it goes on
-	waits    atomic.Bool   // for others, within its clock
-	paused   time.Duration // within the clock that it is in: the goroutine's that runs it
+	access   []any          // by table
+	sharing  *sharing       // nil where it does all of its clocks itself
+	notes    any            // the program's
+	looks    rdd.Looks      // at its rows
+	pacing   *pacing        // of the slot that it is on
+	moved    atomic.Int64   // signs that it goes on
+	waits    atomic.Bool    // for others, within its clock
+	paused   time.Duration  // within the clock that it is in: the goroutine's that runs it
+	began    time.Duration  // the clock, or what it does for another
+	done     plan.WorkerUse // before it
+	said     plan.WorkerUse // of what it has done, at the end of its last clock that was reported
 }
 
 // errHalted says that the run has ended within a clock.
@@ -207,7 +215,7 @@ func (r *run) slot(x *executor, number int) {
 		}
 		p.waited(r.now() - began)
 		began = r.now()
-		w.pacing = &p
+		w.pacing, w.began = &p, began
 		w.moved.Add(1)
 		var err error
 		if helps {
@@ -221,7 +229,9 @@ func (r *run) slot(x *executor, number int) {
 		}
 		x.mu.Lock()
 		w.running = false
-		x.waited, x.busy, w.paused = x.waited+w.paused, x.busy+r.now()-began-w.paused, 0
+		worked := r.now() - began - w.paused
+		x.waited, x.busy = x.waited+w.paused, x.busy+worked
+		w.done.Worked, w.done.Waited, w.paused = w.done.Worked+worked, w.done.Waited+w.paused, 0
 		if err == nil && !helps {
 			w.clock++
 		}
@@ -317,43 +327,57 @@ func (r *run) finish(w *worker, state []byte) {
 		r.out.await()
 	}
 	if r.reports(w.clock + 1) {
-		r.noteSpread(w)
+		r.noteUse(w)
 	}
 	switch after := w.clock + 1; {
 	case !r.reports(after):
 	case r.self == everyone:
-		r.saved(after, func(m *moment) { m.states[w.id] = state })
+		r.savedState(after, int(w.id), state)
 	default:
 		r.sendState(w, after, state)
 	}
 }
 
-// noteSpread notes how far workers of an executor were from each other.
-func (r *run) noteSpread(w *worker) {
-	var all consistency.Spread
-	for _, t := range r.tables {
-		all = all.Max(t.spread(w))
-	}
-	w.executor.mu.Lock()
-	w.executor.spending.Spread = w.executor.spending.Max(all)
-	w.executor.mu.Unlock()
-}
-
 // reports reports whether what tables and workers are after a number of clocks is handed out.
 func (r *run) reports(clock int) bool { return clock%r.every == 0 || clock == r.last }
 
-// saved adds to what is known of a clock.
-func (r *run) saved(clock int, add func(*moment)) {
+// savedState adds a worker's state after a number of clocks; with the last one comes what all have done until then.
+func (r *run) savedState(clock, worker int, state []byte) {
 	r.mu.Lock()
+	m := r.momentAt(clock)
+	m.working--
+	last := m.working == 0
+	r.mu.Unlock()
+	spent := spending{}
+	if last {
+		spent = r.spent()
+	}
+	r.saved(clock, func(m *moment) {
+		if m.states[worker] = state; last {
+			m.spent = spent
+		}
+	})
+}
+
+// momentAt returns what is known of a clock; r.mu is held.
+func (r *run) momentAt(clock int) *moment {
 	m := r.moments[clock]
 	if m == nil {
-		m = &moment{clock: clock, states: make([][]byte, len(r.workers)), missing: len(r.workers)}
+		n := len(r.workers)
+		m = &moment{clock: clock, states: make([][]byte, n), missing: n, working: n}
 		for range r.tables {
 			m.snapshots = append(m.snapshots, make([]any, len(r.executors)))
 			m.missing += len(r.executors)
 		}
 		r.moments[clock] = m
 	}
+	return m
+}
+
+// saved adds to what is known of a clock.
+func (r *run) saved(clock int, add func(*moment)) {
+	r.mu.Lock()
+	m := r.momentAt(clock)
 	add(m)
 	m.missing--
 	whole := m.missing == 0

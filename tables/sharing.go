@@ -75,6 +75,7 @@ func (r *run) share(w *worker, items int, do func(from, to int)) {
 	r.decided(w, func() []reassign.Command {
 		s.begun, s.finished = 0, false
 		w.executor.items += items
+		w.done.Shared += int64(items)
 		return s.machine.Begin(w.clock, items, r.now())
 	})
 	for more := true; more; {
@@ -159,15 +160,25 @@ func (r *run) sendAll(from *worker, all []parcel) {
 		to := r.workers[p.To]
 		switch {
 		case !to.executor.here:
-			r.out.post(to.executor.id, func(w *writer) { w.help(int(p.To), p.Message, p.contents) })
+			from.sends(r.out.post(to.executor.id, func(w *writer) { w.help(int(p.To), p.Message, p.contents) }))
 		case r.computed != nil:
-			bytes := func() int { return shortBytes + len(p.contents) }
+			bytes := func() int {
+				from.sends(shortBytes + len(p.contents))
+				return shortBytes + len(p.contents)
+			}
 			hand := func() { r.hear(to, p.Message, p.contents) }
 			r.computed.deliver(from.executor.id, to.executor.id, bytes, hand)
 		default:
 			r.hear(to, p.Message, p.contents)
 		}
 	}
+}
+
+// sends counts bytes that the worker has sent another.
+func (w *worker) sends(bytes int) {
+	w.executor.mu.Lock()
+	w.executor.helping += bytes
+	w.executor.mu.Unlock()
 }
 
 // hear takes a message of another worker's machine.
@@ -215,6 +226,7 @@ func (r *run) do(w *worker, t task, own func(from, to int)) error {
 	case t.Take != nil:
 		w.executor.mu.Lock()
 		w.executor.helped += t.Take.Len()
+		w.done.Given += int64(t.Take.Len())
 		w.executor.mu.Unlock()
 		return r.hands.take(w, partOf(*t.Take), t.made)
 	case t.Fail != nil:
@@ -247,6 +259,7 @@ func (r *run) help(w *worker, t reassign.Task) error {
 		return err
 	}
 	r.decided(w, func() []reassign.Command {
+		w.done.Taken += int64(t.Len())
 		s.made[t] = made
 		return s.machine.Helped(t, r.now())
 	})

@@ -123,15 +123,25 @@ func (t *Table[T]) In(c Within) *Access[T] { return c.accessTo(t).(*Access[T]) }
 
 // At returns a row as it is after exactly the clocks of a tick. It is not to be changed.
 func (t *Table[T]) At(tick *Tick, row int) Row[T] {
+	of := t.in(tick)
+	if uint(row) >= uint(t.shape.Rows) {
+		t.missing("row", row, t.shape.Rows)
+	}
+	s := of.o.Shard(consistency.Row(row))
+	return t.whole(tick.of.snapshots[of.index][s].(*consistency.Snapshot[Row[T]]).Values[consistency.Row(row)])
+}
+
+// in returns the table's part of a tick's run.
+func (t *Table[T]) in(tick *Tick) *tableRun[T] {
 	index, named := tick.run.index[t]
 	if !named {
 		panic(fmt.Sprintf("the workers' declaration does not name table %q", t.name))
 	}
-	if uint(row) >= uint(t.shape.Rows) {
-		t.missing("row", row, t.shape.Rows)
-	}
-	s := tick.run.tables[index].(*tableRun[T]).o.Shard(consistency.Row(row))
-	v := tick.of.snapshots[index][s].(*consistency.Snapshot[Row[T]]).Values[consistency.Row(row)]
+	return tick.run.tables[index].(*tableRun[T])
+}
+
+// whole returns a row with all of its cells, where it is dense.
+func (t *Table[T]) whole(v Row[T]) Row[T] {
 	if v.Values == nil && !t.shape.Sparse {
 		v.Values = make([]T, t.shape.Columns)
 	}

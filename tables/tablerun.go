@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/tables/consistency"
 )
@@ -17,7 +18,10 @@ type tableOf interface {
 	writeSnapshot(w *writer, k kind, shard int, snapshot any)
 	shape() Shape
 	mayBegin(w *worker) bool
-	spread(w *worker) consistency.Spread
+	used(w *worker) (consistency.Spread, tableUse, int64)
+	sentBy(process int) [plan.SentKinds]int64
+	size(snapshots []any) (rows, bytes int64)
+	name() string
 	finish(w *worker)
 	start()
 	tick()
@@ -46,6 +50,8 @@ type tableRun[T Number] struct {
 	keeper  *mailbox
 	blank   []T                             // a dense row of zeros, which all share
 	from    []*consistency.Snapshot[Row[T]] // of a run that is continued, by shard
+	looks   []looking[T]                    // by shard
+	sent    []traffic                       // by executor, and at the end by the job's process
 }
 
 // clientRun is the client of an executor. Its workers use it, too, under the lock.
@@ -63,6 +69,9 @@ const (
 	forGood  = 100 * 365 * 24 * time.Hour // a wait on a virtual clock ends, or nothing is left to happen
 	ticks    = 2 * time.Millisecond       // between flushes of eager models
 )
+
+// batchBytes is how large a batch of updates is between processes, about; tests have smaller ones.
+var batchBytes = 512 << 10
 
 // again returns until when a message is sent again. None is lost, as the run ends with its first connection; over a
 // slow link it may be long until one is answered.
@@ -110,12 +119,17 @@ func newTableRun[T Number](r *run, index int, t *Table[T]) *tableRun[T] {
 		of.blank = make([]T, t.shape.Columns)
 	}
 	of.from = make([]*consistency.Snapshot[Row[T]], of.o.Shards)
+	of.sent = make([]traffic, len(r.executors)+1)
+	of.looks = make([]looking[T], of.o.Shards)
 	return of
 }
 
 // start begins all machines, at the clock that the run begins with.
 func (of *tableRun[T]) start() {
 	of.o.Again, of.o.Patience, of.o.Cache = of.run.again(), of.run.patience(), of.run.cacheOf()
+	if of.run.self != everyone {
+		of.o.Batch = batchBytes
+	}
 	if of.run.self < 0 {
 		of.startBookkeeper()
 	}
@@ -172,26 +186,27 @@ func (of *tableRun[T]) startShard(s int) {
 // toShard, toClient and toBookkeeper pass a message on to a machine, wherever it is.
 func (of *tableRun[T]) toShard(from, s int, m any) {
 	if of.shards[s] != nil {
-		of.hand(from, s, s, of.shards[s], m)
+		of.hand(from, s, s, of.shards[s], m, kindOf[T](m, false))
 		return
 	}
-	of.run.out.post(s, func(w *writer) { of.write(w, s, m) })
+	of.post(s, kindOf[T](m, false), func(w *writer) { of.write(w, s, m) })
 }
 
-func (of *tableRun[T]) toClient(from, c int, m any) {
+func (of *tableRun[T]) toClient(from, c int, m any, unasked bool) {
+	kind := kindOf[T](m, unasked)
 	if of.clients[c] != nil {
-		of.hand(from, c, c, &of.clients[c].mailbox, m)
+		of.hand(from, c, c, &of.clients[c].mailbox, m, kind)
 		return
 	}
-	of.run.out.post(c, func(w *writer) { of.write(w, c, m) })
+	of.post(c, kind, func(w *writer) { of.write(w, c, m) })
 }
 
 func (of *tableRun[T]) toBookkeeper(from int, m any) {
 	if of.keeper != nil {
-		of.hand(from, rdd.Leader, 0, of.keeper, m)
+		of.hand(from, rdd.Leader, 0, of.keeper, m, plan.SentProgress)
 		return
 	}
-	of.run.out.post(rdd.Leader, func(w *writer) { of.write(w, 0, m) })
+	of.post(rdd.Leader, plan.SentProgress, func(w *writer) { of.write(w, 0, m) })
 }
 
 func (of *tableRun[T]) shape() Shape { return of.table.shape }
@@ -207,14 +222,6 @@ func (of *tableRun[T]) mayBegin(w *worker) (may bool) {
 		return nil
 	})
 	return may
-}
-
-// spread returns how far the workers of a worker's executor were from each other.
-func (of *tableRun[T]) spread(w *worker) consistency.Spread {
-	c := of.clients[w.executor.id]
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.machine.Spread()
 }
 
 func (of *tableRun[T]) finish(w *worker) {
@@ -255,12 +262,16 @@ func (c *clientRun[T]) next() (out []consistency.Command[Row[T]]) {
 }
 
 // hand gives a machine of this process a message of another's: at once, or when it has arrived on a virtual clock.
-func (of *tableRun[T]) hand(from, to, machine int, box *mailbox, m any) {
+func (of *tableRun[T]) hand(from, to, machine int, box *mailbox, m any, kind plan.SentKind) {
 	if of.run.computed == nil {
 		box.post(m)
 		return
 	}
-	bytes := func() int { return of.bytes(machine, m) }
+	bytes := func() int {
+		n := of.bytes(machine, m)
+		of.counts(from, kind, n)
+		return n
+	}
 	of.run.computed.deliver(from, to, bytes, func() { box.post(m) })
 }
 
@@ -330,7 +341,7 @@ func (of *tableRun[T]) carryOutShard(s int, all []consistency.Command[Row[T]]) {
 	for _, cmd := range all {
 		switch {
 		case cmd.ToClient != nil:
-			of.toClient(s, cmd.ToClient.To, cmd.ToClient.Message)
+			of.toClient(s, cmd.ToClient.To, cmd.ToClient.Message, cmd.ToClient.Unasked)
 		case cmd.ToBookkeeper != nil:
 			of.toBookkeeper(s, cmd.ToBookkeeper)
 		case cmd.Save != nil:
@@ -346,7 +357,7 @@ func (of *tableRun[T]) save(s int, snapshot *consistency.Snapshot[Row[T]]) {
 		of.run.saved(int(snapshot.Age), func(m *moment) { m.snapshots[of.index][s] = snapshot })
 		return
 	}
-	of.run.out.post(rdd.Leader, func(w *writer) { of.writeSnapshot(w, aSnapshot, s, snapshot) })
+	of.post(rdd.Leader, plan.SentSnapshots, func(w *writer) { of.writeSnapshot(w, aSnapshot, s, snapshot) })
 }
 
 // here returns the clients of this process.
@@ -365,16 +376,16 @@ func (of *tableRun[T]) send(all []consistency.Send) {
 		what, complete := m.What.(consistency.Complete)
 		switch {
 		case m.Client != nil && of.clients[*m.Client] != nil:
-			of.hand(rdd.Leader, int(*m.Client), 0, &of.clients[*m.Client].mailbox, m.What)
+			of.hand(rdd.Leader, int(*m.Client), 0, &of.clients[*m.Client].mailbox, m.What, plan.SentProgress)
 		case m.Shard != nil && of.shards[*m.Shard] != nil:
-			of.hand(rdd.Leader, *m.Shard, 0, of.shards[*m.Shard], m.What)
+			of.hand(rdd.Leader, *m.Shard, 0, of.shards[*m.Shard], m.What, plan.SentProgress)
 		case !complete:
 		case m.Client != nil:
 			to := int(*m.Client)
-			of.run.out.post(to, func(w *writer) { of.writeComplete(w, completeForClient, to, what) })
+			of.post(to, plan.SentProgress, func(w *writer) { of.writeComplete(w, completeForClient, to, what) })
 		case m.Shard != nil:
 			to := *m.Shard
-			of.run.out.post(to, func(w *writer) { of.writeComplete(w, completeForShard, to, what) })
+			of.post(to, plan.SentProgress, func(w *writer) { of.writeComplete(w, completeForShard, to, what) })
 		}
 	}
 }

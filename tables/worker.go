@@ -69,7 +69,7 @@ type Clock[P, D, S any] struct {
 // source has the rows of splits, as rdd.Resident does.
 type source[D any] interface {
 	Rows(split int) iter.Seq2[D, error]
-	Batches(split int, from int64, size int) iter.Seq2[int64, *rdd.Batch]
+	Batches(in *rdd.Looks, split int, from int64, size int) iter.Seq2[int64, *rdd.Batch]
 	Size(split int) int64
 	Points(split int) bool
 }
@@ -112,13 +112,14 @@ func (c *Clock[P, D, S]) Rows() iter.Seq[D] {
 func (c *Clock[P, D, S]) Size() int64 { return c.rows.Size(int(c.w.id)) }
 
 // Batches yields the rows of a split of points as columns, at most a size at a time, from a position on, each with the
-// position of its first row. A batch is valid until the next one. Who uses it says by Worked what was processed.
+// position of its first row. A batch is valid until the worker's next one. Who uses it says by Worked what was
+// processed.
 func (c *Clock[P, D, S]) Batches(from int64, size int) iter.Seq2[int64, *rdd.Batch] {
 	if !c.rows.Points(int(c.w.id)) {
 		c.err = fault.Newf(fault.UserCode, "read", "batches of rows", "the rows are no points: they have no columns")
 		return func(func(int64, *rdd.Batch) bool) {}
 	}
-	return c.rows.Batches(int(c.w.id), from, size)
+	return c.rows.Batches(&c.w.looks, int(c.w.id), from, size)
 }
 
 // accessTo returns the worker's access to a table.

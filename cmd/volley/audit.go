@@ -86,7 +86,7 @@ func verify(path, digest string, without bool) error {
 	for _, v := range r.Violations[:min(len(r.Violations), maxShown)] {
 		fmt.Println(v)
 	}
-	if n := len(r.Violations); n > 0 {
+	if n := r.Broken; n > 0 {
 		return fault.Newf(fault.Corrupt, "verify", path, "%d of %d facts do not hold", n, r.Facts)
 	}
 	if r.Undecided > 0 && !without {

@@ -78,11 +78,27 @@ func listJobs(ctx context.Context, client wire.ClusterClient, addr string, asJSO
 	if asJSON {
 		return printJSON(lines)
 	}
-	return table("ID\tJOB\tSTATE\tSTEP\tSUBMITTED\tWHY", func(row func(...any)) {
+	return table("ID\tJOB\tSTATE\tSTEP\tITERATION\tOBJECTIVE\tLEFT\tSUBMITTED\tWHY", func(row func(...any)) {
 		for _, l := range lines {
-			row(l.ID, l.Job, l.State, l.Step, l.Submitted.Format(time.DateTime), l.Why)
+			iteration, objective, left := stands(l.LoopView)
+			row(l.ID, l.Job, l.State, l.Step, iteration, objective, left, l.Submitted.Format(time.DateTime), l.Why)
 		}
 	})
+}
+
+// stands returns how a job's loop stands, as a table has it.
+func stands(s daemon.LoopView) (iteration, objective, left string) {
+	iteration, objective, left = "–", "–", "–"
+	if s.Iteration != nil {
+		iteration = fmt.Sprint(*s.Iteration)
+	}
+	if s.Objective != nil {
+		objective = fmt.Sprintf("%.6g", *s.Objective)
+	}
+	if s.Left > 0 {
+		left = time.Duration(s.Left * float64(time.Second)).Round(time.Second).String()
+	}
+	return iteration, objective, left
 }
 
 // table prints columns under a heading.

@@ -87,6 +87,8 @@ is ready, and ends on SIGTERM.`,
 		"volley init, or else --listen)")
 	fs.StringVar(&cfg.HTTP, "http", "", "address for the page, REST and Prometheus metrics, loopback only "+
 		"without certificates; none without it")
+	fs.StringVar(&cfg.Datasets, "datasets", "", "where Arrow clients save datasets by name: a directory, or a name of "+
+		"objects, that all drivers and executors see (default: in --data-dir on a cluster of one user, else none)")
 	fs.StringVar(&cfg.Traces, "traces", "", "URL of a collector of OpenTelemetry, such as http://localhost:4318, "+
 		"which is told of jobs and their steps (OTLP over HTTP)")
 	fs.StringVar(&cfg.DataDir, "data-dir", "",
@@ -162,7 +164,7 @@ SIGTERM.`,
 			var once sync.Once
 			var d *executord.Daemon
 			cfg.Ready = func(addr string) {
-				once.Do(func() { _ = printJSON(registered(addr, cfg.Name, d.HTTPAddr())) })
+				once.Do(func() { _ = printJSON(registered(addr, cfg.Name, d.HTTPAddr(), d.FlightLocation())) })
 				if cfg.Party.ID != nil {
 					keepLearned(filepath.Join(cfg.DataDir, "trust", cfg.Name), addr)
 				}
@@ -183,8 +185,11 @@ SIGTERM.`,
 }
 
 // registered returns what an executor says when it has joined.
-func registered(driver, name, http string) map[string]string {
+func registered(driver, name, http, flight string) map[string]string {
 	out := map[string]string{"registered": driver, "name": name}
+	if flight != "" {
+		out["flight"] = flight
+	}
 	if http != "" {
 		out["http"] = http
 	}
@@ -197,6 +202,8 @@ func executorFlags(fs *pflag.FlagSet, cfg *executord.Config, labels *[]string, j
 		"the token, or else this user's own)")
 	fs.StringVar(join, "join", "", "token of a cluster to join (volley token create --role executor); one that "+
 		"has joined needs none")
+	fs.StringVar(&cfg.Flight, "flight", "", "HOST:PORT, or unix:PATH of this user's, where datasets are served to "+
+		"Arrow clients that the driver sends here; none without it")
 	fs.StringVar(&cfg.Host, "host", "", "name or address by which other machines reach this one's runners "+
 		"(default: this machine's towards the driver)")
 	fs.StringVar(&cfg.HTTP, "http", "", "address for health and Prometheus metrics, loopback only without "+

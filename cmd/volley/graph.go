@@ -39,9 +39,8 @@ type graphFlags struct {
 
 func (f *graphFlags) register(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.edges.Data, "data", nil,
-		"files of edges, one a line: two whole numbers with blanks, a tab, a comma or a semicolon between them; "+
-			"# and % begin "+
-			"comments: paths, globs, directories, or names of objects")
+		"files of edges, one a line: two whole numbers with blanks, a tab, a comma or a semicolon between them; # "+
+			"and % begin comments: paths, globs, directories, or names of objects")
 	fs.BoolVar(&f.edges.Undirected, "undirected", false, "each edge leads both ways")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of the order of nodes in splits")
 	fs.StringVar(&f.out, "out", "",

@@ -46,8 +46,8 @@ type labFlags struct {
 var experiments = []string{"gain", "paper-table3", "paper-table4", "paper-fig2", "paper-fig9", "paper-fig13",
 	"paper-fig15", "paper-table7", "models", "paper-table5", "paper-table6", "paper-fig16", "paper-fig17",
 	"paper-fig18", "flexrr-fig7", "flexrr-fig8",
-	"flexrr-fig9", "flexrr-fig10", "flexrr-fig11", "flexrr-fig12", "flexrr-fig13", "lazytable-fig3", "lazytable-fig5",
-	"lazytable-fig6", "lazytable-fig7", "lazytable-fig9", "petuum-scaling"}
+	"flexrr-fig9", "flexrr-fig10", "flexrr-fig11", "flexrr-fig12", "flexrr-fig13", "lazytable-fig3", "lazytable-fig4",
+	"lazytable-fig5", "lazytable-fig6", "lazytable-fig7", "lazytable-fig9", "petuum-scaling"}
 
 func labRunCommand() *cobra.Command {
 	f := &labFlags{}
@@ -76,8 +76,8 @@ goes on.
   paper-fig17    convergence of A-BSP and SSP
   flexrr-fig7    FlexRR's figures 7 to 13: slow workers, convergence, disrupted
                  machines, a power law, parameters, uneven work, parts of the data
-  lazytable-fig3 LazyTable's figures 3 (and 4), 5, 6, 7 and 9: staleness in topic models
-                 and matrix factorization, delayed threads, background work, prefetching
+  lazytable-fig3 LazyTable's figures 3 to 7 and 9: staleness in topic models, waiting,
+                 matrix factorization, delayed threads, background work, prefetching
   petuum-scaling Petuum's figure 5: topic models by the number of workers`,
 		Example: "  volley lab run gain --quick --out report",
 		Args:    exactArgs(1, "the name of an experiment"),
@@ -348,7 +348,7 @@ func (f *labFlags) choose(ctx context.Context, args []string) error {
 // traceOf returns the speeds of a log's executors, which its reports give where they are true.
 func traceOf(path string) ([]pace.Traced, error) {
 	var all []experiment.Measured
-	err := audit.FollowFile("trace", path, func(t audit.Told) {
+	err := audit.FollowFile("trace", path, func(t audit.Told, _ int) {
 		for _, s := range t.Speeds {
 			all = append(all, experiment.Measured{Executor: s.Executor, Until: s.Until, RowsPerSecond: s.RowsPerSecond})
 		}

@@ -71,9 +71,8 @@ func (s *submitFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.pool, "pool", "", "name of a pool, whose jobs run one after another; jobs without one run at once")
 	fs.Uint32Var(&s.weight, "weight", 1, "share of the executors' slots, relative to other jobs that run at the "+
 		"same time")
-	fs.Int32Var(&s.urgent, "priority", 0, "of the jobs that wait for --max-jobs of the driver, those of the "+
-		"highest are "+
-		"started first")
+	fs.Int32Var(&s.urgent, "priority", 0, "of the jobs that wait for --max-jobs of the driver, those of the highest "+
+		"are started first")
 	fs.IntVar(&s.restarts, "max-restarts", driversRestarts, "how often the job's process is started again that was "+
 		"killed or ended without a report (default: --restarts of the driver)")
 	fs.DurationVar(&s.limit, "timeout", 0, "how long the job may take from its start on, after which it fails; 0 "+

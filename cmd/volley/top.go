@@ -180,7 +180,8 @@ func (t *top) jobs(b *strings.Builder, all []*wire.JobInfo) (shown string) {
 	if shown = t.id; shown == "" && len(all) > 0 {
 		shown = all[0].Id
 	}
-	fmt.Fprintf(b, "%-12s  %-14s  %-10s %8s  %10s  %s\n", "JOB", "WHAT", "STATE", "STEP", "TOOK", "WHY")
+	fmt.Fprintf(b, "%-10s %-12s %-9s %6s %9s %10s %7s %6s  %s\n", "JOB", "WHAT", "STATE", "STEP", "ITERATION",
+		"OBJECTIVE", "LEFT", "TOOK", "WHY")
 	for i, j := range all {
 		if i == topJobs {
 			fmt.Fprintf(b, "and %d more\n", len(all)-i)
@@ -190,8 +191,10 @@ func (t *top) jobs(b *strings.Builder, all []*wire.JobInfo) (shown string) {
 		if j.EndedUnixNs != 0 {
 			end = time.Unix(0, j.EndedUnixNs)
 		}
-		fmt.Fprintf(b, "%-12s  %-14s  %-10s %8d  %10s  %s\n", j.Id, short(j.Job, 14), j.State, j.Step,
-			end.Sub(time.Unix(0, j.SubmittedUnixNs)).Round(time.Second), short(oneLine(j.Why), 60))
+		iteration, objective, left := stands(daemon.ViewJob(j).LoopView)
+		fmt.Fprintf(b, "%-10s %-12s %-9s %6d %9s %10s %7s %6s  %s\n", j.Id, short(j.Job, 12), j.State, j.Step,
+			iteration, objective, left, end.Sub(time.Unix(0, j.SubmittedUnixNs)).Round(time.Second),
+			short(oneLine(j.Why), 60))
 	}
 	return shown
 }

@@ -322,7 +322,7 @@ func (o *admission) hostsOf(ctx context.Context, name trust.Name) []string {
 	if name.Role != trust.Executor {
 		return nil
 	}
-	hosts := []string{name.ID + ".executor." + name.Cluster}
+	hosts := []string{executorHost(name.ID, name.Cluster)}
 	host, _, err := net.SplitHostPort(wire.CallerOf(ctx).Addr)
 	ip := net.ParseIP(host)
 	if err != nil || ip == nil || ip.IsLoopback() {
@@ -336,6 +336,9 @@ func (o *admission) hostsOf(ctx context.Context, name trust.Name) []string {
 	}
 	return append(hosts, host)
 }
+
+// executorHost returns the name that an executor's certificate is for, wherever it is reached.
+func executorHost(id, cluster string) string { return id + ".executor." + cluster }
 
 // ofJob returns a certificate for a process of a job; nil where there are none.
 func (o *admission) ofJob(job, runner string) ([]byte, error) {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"net"
+	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -10,6 +11,7 @@ import (
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/memory"
 	"github.com/volley-engine/volley/internal/wire"
+	"github.com/volley-engine/volley/storage/input/files"
 )
 
 // Config configures a driver daemon. The zero value of a field takes its
@@ -22,8 +24,11 @@ type Config struct {
 	Advertise string
 	Traces    string // URL of a collector of OpenTelemetry, which is told of steps; empty is none
 	HTTP      string // address of REST and metrics; empty serves none
-	DataDir   string // jobs, journal and certificates
-	Program   string // the executable that job processes run; default: this one
+	// Datasets is where Arrow clients save datasets by name: a directory, or a name of objects, that all executors and
+	// drivers see; default: a directory of DataDir on a cluster of one user, nowhere else.
+	Datasets string
+	DataDir  string // jobs, journal and certificates
+	Program  string // the executable that job processes run; default: this one
 	// Suspicion is the silence after which an executor, a runner or a job's
 	// process is taken for lost; default 2 s. Heartbeats come three times as
 	// often.
@@ -84,6 +89,16 @@ func (c *Config) whereInit(dir string) error {
 	}
 	c.Listen = cmp.Or(c.Listen, wire.DefaultDriver())
 	return nil
+}
+
+// whereDatasets keeps the datasets of clients in the data directory where all processes are on this machine.
+func (c *Config) whereDatasets() {
+	if _, socket := wire.SocketPath(c.Listen); socket && c.Datasets == "" {
+		c.Datasets = filepath.Join(c.DataDir, "datasets")
+	}
+	if c.Datasets != "" {
+		c.Datasets = files.Absolute(c.Datasets)
+	}
 }
 
 // samePort reports whether two addresses have one port: one may be how the other is reached.

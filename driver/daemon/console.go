@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
@@ -127,6 +128,31 @@ func (s shown) Output(job, executor string, most int64) (out []byte, err error) 
 	return out, err
 }
 
+// Stacks asks a job's processes, as a call of a client would, under the same rules.
+func (s shown) Stacks(r *http.Request, job string) ([]*wire.Inspection, error) {
+	all := &gatheredStacks{ctx: callerContext(r)}
+	if err := s.d.allowed(wire.CallerOf(all.ctx), wire.Cluster_Inspect_FullMethodName); err != nil {
+		return nil, err
+	}
+	err := s.d.Inspect(&wire.InspectRequest{Id: job}, all)
+	return all.got, err
+}
+
+// gatheredStacks is a stream of answers that ends here.
+type gatheredStacks struct {
+	grpc.ServerStream
+	ctx context.Context
+	got []*wire.Inspection
+}
+
+func (g *gatheredStacks) Context() context.Context { return g.ctx }
+
+// Send keeps an answer.
+func (g *gatheredStacks) Send(a *wire.Inspection) error {
+	g.got = append(g.got, a)
+	return nil
+}
+
 // Act does what a call of a client would, under the same rules and as noted.
 func (s shown) Act(r *http.Request, do console.Action, job string) (err error) {
 	ctx := callerContext(r)
@@ -162,7 +188,7 @@ func (d *Daemon) Look(_ context.Context, req *wire.LookRequest) (*wire.LookReply
 		return nil, status.Error(codes.DataLoss, err.Error())
 	case err != nil:
 		return nil, err
-	case len(run.Points)+len(run.Steps) == 0:
+	case !run.Shows():
 		return &wire.LookReply{}, nil
 	}
 	return &wire.LookReply{Text: run.Text(int(min(req.Columns, mostColumns)))}, nil

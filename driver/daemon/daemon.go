@@ -6,8 +6,10 @@ import (
 	"sync"
 	"time"
 
+	arrowflight "github.com/apache/arrow/go/v15/arrow/flight"
 	"google.golang.org/grpc"
 
+	"github.com/volley-engine/volley/internal/flight"
 	"github.com/volley-engine/volley/internal/wire"
 )
 
@@ -22,6 +24,8 @@ type Daemon struct {
 	jobs        *jobTable
 	members     *members
 	handovers   handovers
+	flightKey   []byte // of the tickets of Arrow clients
+	saving      saving // by these
 	inspections inspections
 	copier      *copier
 	leases      leases
@@ -34,7 +38,7 @@ type Daemon struct {
 
 // lead begins what a driver does while it leads, with what the journal has.
 func (r *Replica) lead(term uint64) (*Daemon, error) {
-	d := &Daemon{Replica: r, term: term, members: newMembers()}
+	d := &Daemon{Replica: r, term: term, members: newMembers(), flightKey: flight.NewKey()}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.copier, d.leases.began = newCopier(d), time.Now()
 	kept := r.journal.State()
@@ -45,9 +49,10 @@ func (r *Replica) lead(term uint64) (*Daemon, error) {
 		return nil, err
 	}
 	gate := wire.Gate{Knows: r.admission.knows, Admit: d.admit, Refused: r.refusedConnection}
-	d.server = r.admission.self.NewServer(gate, grpc.UnaryInterceptor(d.noted))
+	d.server = r.admission.self.NewServer(gate, grpc.UnaryInterceptor(d.noted), flight.Codec())
 	wire.RegisterClusterServer(d.server, d)
 	wire.RegisterBlocksServer(d.server, d)
+	arrowflight.RegisterFlightServiceServer(d.server, d.flightDoor())
 	r.present.Store(d)
 	d.jobs.step(LifeEvent{Began: true}) // before any submission; until then callers wait
 	calls := r.door.Calls()             // from now on who calls waits, and is not turned away

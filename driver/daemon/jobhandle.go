@@ -42,6 +42,7 @@ type jobHandle struct {
 	mu          sync.Mutex
 	info        *wire.JobInfo
 	files       []MadeFile // its output files, once it has ended
+	saved       []Saved    // the datasets that it has saved, likewise
 	process     *os.Process
 	present     uint32                     // term of the process
 	incarnation string                     // of the process
@@ -88,6 +89,15 @@ func (w *jobHandle) change(do func()) {
 	do()
 	close(w.changed)
 	w.changed = make(chan struct{})
+}
+
+// stands notes the actions in progress, and how the job's loop stands.
+func (w *jobHandle) stands(b *wire.Beat) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.info.Actions = b.Actions; b.Standing != nil { // a process that was started again has none yet
+		w.info.Standing = b.Standing
+	}
 }
 
 // resultFile returns the path at which the job's printed result is kept.

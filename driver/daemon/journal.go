@@ -44,6 +44,7 @@ type Record struct {
 	State  string      `json:"state,omitempty"`  // of JobEnded
 	Spec   *JobSpec    `json:"spec,omitempty"`   // of JobSubmitted
 	Files  []MadeFile  `json:"files,omitempty"`  // of JobEnded
+	Saved  []Saved     `json:"saved,omitempty"`  // of JobEnded
 	Term   uint32      `json:"term,omitempty"`   // of JobStarted: counts the job's processes
 	// Place is, of StepCommitted, that of this step or a later one, which a majority of several drivers has.
 	Place *Place `json:"place,omitempty"`
@@ -85,6 +86,12 @@ type MadeFile struct {
 	SHA256 plan.Digest `json:"sha256"`
 }
 
+// Saved is a dataset that a job has saved, wherever it lies.
+type Saved struct {
+	Dir  string `json:"dir"`
+	Rows int64  `json:"rows"` // that the job has added last
+}
+
 // JobState is the state that the records of a job make.
 type JobState struct {
 	Spec      JobSpec     `json:"spec"`
@@ -101,6 +108,7 @@ type JobState struct {
 	State     string      `json:"state"` // empty while it has not ended
 	Ended     string      `json:"ended"` // why
 	Files     []MadeFile  `json:"files,omitempty"`
+	Saved     []Saved     `json:"saved,omitempty"`
 	// Place is the last that a majority of several drivers is known to have.
 	Place *Place `json:"place,omitempty"`
 }
@@ -174,7 +182,7 @@ func (s *State) Apply(r Record) {
 			j.Started = r.At
 		}
 	case JobEnded:
-		j.Ended, j.State, j.EndedAt, j.Files = r.Reason, r.State, r.At, r.Files
+		j.Ended, j.State, j.EndedAt, j.Files, j.Saved = r.Reason, r.State, r.At, r.Files, r.Saved
 	}
 	s.Jobs[r.Job] = j
 	s.Last = max(s.Last, jobNumber(string(r.Job)))
@@ -193,7 +201,7 @@ func (s *State) applyToEnded(j JobState, r Record) {
 	case r.Kind == JobRemoved:
 		delete(s.Jobs, r.Job)
 	case r.Kind == JobResumed && j.State != JobDone:
-		j.State, j.Ended, j.EndedAt, j.Files, j.Restarts, j.Resumed = "", "", 0, nil, 0, r.At
+		j.State, j.Ended, j.EndedAt, j.Files, j.Saved, j.Restarts, j.Resumed = "", "", 0, nil, nil, 0, r.At
 		j.Started = 0
 		s.Jobs[r.Job] = j
 	case r.Kind == JobBegun:

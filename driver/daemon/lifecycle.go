@@ -193,6 +193,7 @@ type ExecutorShown struct {
 type LifeOver struct {
 	Job   string
 	Files []MadeFile
+	Saved []Saved
 }
 
 // LifeReply answers a request.

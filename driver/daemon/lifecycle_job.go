@@ -349,6 +349,7 @@ type ProcessSaid struct {
 	Code        uint32 // 0 is success
 	Why         string
 	Files       []MadeFile
+	Saved       []Saved
 }
 
 func (l *Life) onProcess(ev *ProcessEvent) {
@@ -458,7 +459,7 @@ func (l *Life) toEnd(j *lifeJob, state, why string) {
 	}
 	r := Record{Kind: JobEnded, State: state, Reason: why}
 	if j.said != nil && state == JobDone {
-		r.Files = j.said.Files
+		r.Files, r.Saved = j.said.Files, j.said.Saved
 	}
 	l.write(&lifeEntry{kind: endOfJob, job: j, records: []Record{l.record(j, r)}, result: state == JobDone})
 }
@@ -472,7 +473,7 @@ func (l *Life) over(j *lifeJob, end Record) {
 		m.exclude(j.id, "")
 	}
 	l.log(LogInfo, "job ended", "job", j.id, "state", j.state, "why", j.why)
-	l.do(LifeCommand{Over: &LifeOver{Job: j.id, Files: end.Files}})
+	l.do(LifeCommand{Over: &LifeOver{Job: j.id, Files: end.Files, Saved: end.Saved}})
 	l.show(j)
 	l.noteAllDrained()
 	l.nextTurns()

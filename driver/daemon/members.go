@@ -23,6 +23,7 @@ type member struct {
 	labels      map[string]string
 	spoken      string // the version of the protocol in which it and this driver speak
 	module      string // the version of its module; empty where it speaks volley/5 only
+	flight      string // where it serves datasets to Arrow clients; empty is nowhere
 	since       time.Time
 	out         *wire.Outbox[*wire.ForExecutor]
 	gone        chan string // why it is dropped
@@ -96,8 +97,11 @@ func (m *member) info() *wire.ExecutorInfo {
 		RowsPerSecond: b.RowsPerSecond,
 		Memory:        b.Memory, Disk: b.Disk, SinceUnixNs: m.since.UnixNano(), Labels: m.labels, Why: m.mu.why,
 		Version: shownVersion(m.module, m.spoken)}
+	if !m.mu.peer.Expires.IsZero() {
+		i.CertificateUntilUnixNs = m.mu.peer.Expires.UnixNano()
+	}
 	if i.Why == "" {
-		i.Why = cmp.Or(b.Unfit, m.mu.shown.Excluded)
+		i.Why = cmp.Or(b.Unfit, m.mu.shown.Excluded, m.mu.peer.Overdue(time.Now()))
 	}
 	switch {
 	case m.mu.why != "":
@@ -277,7 +281,7 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 	m := &member{name: h.Name, incarnation: h.Incarnation,
 		slots:  h.Slots,
 		spoken: spoken, module: h.Module,
-		labels: h.Labels, since: time.Now(),
+		labels: h.Labels, since: time.Now(), flight: locationIn(h.Flight),
 		gone: make(chan string, 1), ended: make(chan struct{})}
 	m.mu.peer = wire.CallerOf(stream.Context()).Peer
 	m.out = wire.NewOutbox(stream.Send, func(err error) { m.drop(err.Error()) })
@@ -307,6 +311,9 @@ func (d *Daemon) Serve(stream wire.Cluster_ServeServer) error {
 func (d *Daemon) admitMember(m *member) {
 	d.members.put(m)
 	w := &wire.Welcome{BeatNs: uint64(d.cfg.beat()), Term: d.term, Version: m.spoken}
+	if m.flight != "" {
+		w.FlightKey = d.flightKey
+	}
 	if d.hasPeers() {
 		w.LeaseNs = uint64(silenceMost)
 	}

@@ -108,6 +108,7 @@ func newReplica(cfg Config) (*Replica, error) {
 	if err := cfg.whereInit(dir); err != nil {
 		return nil, err
 	}
+	cfg.whereDatasets()
 	r := &Replica{cfg: cfg, admission: &admission{}, audit: newAuditLog(dir, cfg.Logger), log: cfg.Logger,
 		led: make(chan error, 1), ruled: make(chan struct{}), groups: memory.Divide(cfg.Logger)}
 	if err := r.admission.openTrust(dir, cfg.Listen); err != nil {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/volley-engine/volley/internal/flight"
 	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/version"
 	"github.com/volley-engine/volley/internal/wire"
@@ -66,6 +67,11 @@ var may = map[string][]trust.Role{
 	wire.Cluster_Reads_FullMethodName:             executors,
 	wire.Cluster_Renew_FullMethodName:             anyRole,
 	wire.Cluster_Join_FullMethodName:              nil, // who has a token, which the call itself carries
+	flight.ListFlights:                            readers,
+	flight.GetFlightInfo:                          readers,
+	flight.GetSchema:                              readers,
+	flight.DoGet:                                  readers,
+	flight.DoPut:                                  submitters,
 }
 
 // ofProcess are the calls of a job's own process, which its runners may not make.
@@ -75,7 +81,7 @@ var ofProcess = []string{wire.Cluster_Work_FullMethodName, wire.Cluster_End_Full
 func (d *Daemon) admit(ctx context.Context, method string) error {
 	c := wire.CallerOf(ctx)
 	err := d.allowed(c, method)
-	if err == nil {
+	if err == nil && !flight.Is(method) { // whose clients are not of this module
 		_, err = agreed("the caller", wire.SideOf(ctx))
 	}
 	if err != nil {
@@ -99,6 +105,8 @@ func (d *Daemon) allowed(c wire.Caller, method string) error {
 	roles, known := may[method]
 	who := d.admission.who(c)
 	switch {
+	case !known && flight.Is(method):
+		return status.Errorf(codes.Unimplemented, "%s is not served", shortMethod(method))
 	case !known:
 		return status.Errorf(codes.PermissionDenied, "no role may call %s", method)
 	case method == wire.Cluster_Join_FullMethodName:

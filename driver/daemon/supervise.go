@@ -200,6 +200,9 @@ func (d *Daemon) End(ctx context.Context, req *wire.EndRequest) (*wire.EndReply,
 			said.Files = append(said.Files, MadeFile{Path: f.Path, Size: int64(f.Size),
 				SHA256: plan.DigestFromBytes(f.Sha256)})
 		}
+		for _, s := range req.Saved {
+			said.Saved = append(said.Saved, Saved{Dir: s.Dir, Rows: s.Rows})
+		}
 		return LifeEvent{Process: &ProcessEvent{Job: req.Job, Said: said}}
 	})
 	return &wire.EndReply{}, err
@@ -318,6 +321,7 @@ func (w *jobHandle) take(f *wire.FromJob, link uint64) {
 		ev.Trouble = &b.Trouble.What
 	case *wire.FromJob_Beat:
 		w.d.extend(w, b.Beat.SentNs)
+		w.stands(b.Beat)
 		return
 	default:
 		return

@@ -58,7 +58,7 @@ func openJobs(d *Daemon, s State) *jobTable {
 		info.State, info.Why, info.Step, info.SubmittedUnixNs, info.EndedUnixNs, info.Restarts = cmp.Or(j.State,
 			JobWaiting), j.Ended, uint64(j.Step), j.Submitted, j.EndedAt, j.Restarts
 		w := t.newWork(info, j.Spec.Token)
-		w.term, w.files, w.resumed, w.started = j.Term, j.Files, j.Resumed, j.Started
+		w.term, w.files, w.saved, w.resumed, w.started = j.Term, j.Files, j.Saved, j.Resumed, j.Started
 		if Over(info.State) {
 			close(w.ended)
 		}
@@ -330,7 +330,7 @@ func (t *jobTable) over(c *LifeOver) {
 	w := t.list[c.Job]
 	delete(t.live, c.Job)
 	t.shut(w)
-	w.change(func() { w.files = c.Files })
+	w.change(func() { w.files, w.saved = c.Files, c.Saved })
 }
 
 // shut lets no process of a job in any more.

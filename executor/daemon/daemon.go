@@ -44,7 +44,10 @@ type Config struct {
 	// Host is where runners are reached, over the network; default: this machine's address towards the driver.
 	Host string
 	// HTTP is where health and metrics are served, over the network by TLS; empty is nowhere.
-	HTTP        string
+	HTTP string
+	// Flight is where datasets are served to Arrow clients: unix:PATH, or HOST:PORT with a certificate; empty is
+	// nowhere.
+	Flight      string
 	Unreachable bool          // other executors cannot reach this one: blocks go through the driver
 	MaxWait     time.Duration // how long to redial a driver that cannot be reached; default 10 min
 	Drain       time.Duration // how long a shutdown waits until jobs have moved off; default 5 s
@@ -100,9 +103,11 @@ type Daemon struct {
 	readers   *readers
 	groups    *memory.Groups // in which runners are limited; nil where the system has delegated none
 	web       string         // where health and metrics are served
-	disk      atomic.Uint64  // bytes of packs, as of the last look
-	unfit     atomic.Value   // why no runner can be started here, a string, as of the last look
-	share     struct {       // of the slots
+	location  string         // where datasets are, as Arrow clients have it
+	ticketKey atomic.Pointer[[]byte]
+	disk      atomic.Uint64 // bytes of packs, as of the last look
+	unfit     atomic.Value  // why no runner can be started here, a string, as of the last look
+	share     struct {      // of the slots
 		sync.Mutex
 		by  *scheduler.Shares
 		of  map[string]*runnerProcess
@@ -158,6 +163,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return err
 	}
 	defer stop()
+	stopFlight, err := d.serveFlight()
+	if err != nil {
+		return err
+	}
+	defer stopFlight()
 	began := d.began
 	lastSeen, told, joined := began, "", false
 	for {
@@ -234,7 +244,7 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 	defer d.orphan()
 	hello := wire.Greeting()
 	hello.Name, hello.Incarnation, hello.Term = d.cfg.Name, d.incarnation, d.term
-	hello.Slots, hello.Labels = uint32(d.cfg.Slots), d.cfg.Labels
+	hello.Slots, hello.Labels, hello.Flight = uint32(d.cfg.Slots), d.cfg.Labels, d.location
 	if err := out.Put(&wire.FromExecutor{Body: &wire.FromExecutor_Hello{Hello: hello}}); err != nil {
 		return false, err
 	}
@@ -286,6 +296,7 @@ func (d *Daemon) connect(ctx context.Context, lastSeen *time.Time) (bye bool, er
 // welcomed notes that a driver has let this executor in.
 func (d *Daemon) welcomed(ctx context.Context, w *wire.Welcome, client wire.ClusterClient) {
 	d.spoken.Store(&w.Version)
+	d.ticketKey.Store(&w.FlightKey)
 	d.connected.Store(true)
 	d.renewToServe(ctx, client)
 }

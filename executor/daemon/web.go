@@ -97,7 +97,12 @@ func (r *readers) refusal(req *http.Request) (code int, why string) {
 	if asked.Token == "" && asked.Serial == "" {
 		return http.StatusUnauthorized, web.Unauthenticated
 	}
-	ctx, cancel := context.WithTimeout(req.Context(), askWait)
+	return r.mayRead(req.Context(), asked, req.URL.Path == alive)
+}
+
+// mayRead returns why who shows something may not read; harmless says no more than that the executor answers.
+func (r *readers) mayRead(ctx context.Context, asked *wire.ReadsRequest, harmless bool) (code int, why string) {
+	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
 	reply, err := r.ask(ctx, asked)
 	key := sha256.Sum256([]byte(asked.Token + "\n" + asked.Serial))
@@ -113,7 +118,7 @@ func (r *readers) refusal(req *http.Request) (code int, why string) {
 	case status.Code(err) == codes.Unimplemented:
 		return http.StatusServiceUnavailable, "the driver is of an earlier version, and does not say who may read: " +
 			"upgrade it"
-	case r.now().Sub(r.could[key]) < readsFor || req.URL.Path == alive: // which says no more than that it answers
+	case r.now().Sub(r.could[key]) < readsFor || harmless:
 		return 0, ""
 	}
 	return http.StatusServiceUnavailable, "the driver does not answer, which knows who may read: " +
@@ -161,12 +166,12 @@ func (d *Daemon) asksWhoReads() bool {
 // renewToServe renews a certificate by which nothing can be served, as those are that a driver of an earlier version
 // has signed.
 func (d *Daemon) renewToServe(ctx context.Context, client wire.ClusterClient) {
-	if d.cfg.HTTP == "" || d.cfg.Party.ID == nil || d.cfg.Party.ID.Serves() {
+	if d.cfg.HTTP == "" && d.cfg.Flight == "" || d.cfg.Party.ID == nil || d.cfg.Party.ID.Serves() {
 		return
 	}
 	if !d.asksWhoReads() {
-		d.log.Warn("clients that check certificates cannot read health and metrics before the driver is upgraded",
-			"http", d.web)
+		d.log.Warn("clients that check certificates cannot read what is served here before the driver is upgraded",
+			"http", d.web, "flight", d.location)
 		return
 	}
 	go d.renew(ctx, client)

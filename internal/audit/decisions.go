@@ -120,30 +120,33 @@ func (v *verifier) resumed(began bool, line int) {
 	v.options, v.next = *v.next, nil
 }
 
-// decidedStep compares a step's line with what its reports give.
-func (v *verifier) decidedStep(s *driver.LogStep, line int) {
+// decidedStep compares a step's line with what its reports give, and returns that; nil where it has none.
+func (v *verifier) decidedStep(s *driver.LogStep, line int) *driver.StepReport {
 	r := v.reported(s.LogReports, line)
 	if r == nil || !v.sameKind(r, true, line) {
-		return
+		return nil
 	}
 	v.fact(s.Phases.Update >= 0, decided, v.steps, line, "update: the line says %d", s.Phases.Update)
 	v.update = s.Phases.Update
 	want, got := driver.StepLine(r), *s
 	got.Phases.Update, got.Event, got.LogReports = 0, want.Event, want.LogReports
-	got.Iteration, got.Values, got.Params = 0, nil, plan.Digest{} // which replay compares
+	got.Iteration, got.Loop, got.Values, got.Params = 0, 0, nil, plan.Digest{} // which replay compares
 	v.same(want, &got, line)
+	return r
 }
 
-// decidedPass compares the line of an evaluation pass with what its reports give.
-func (v *verifier) decidedPass(e *driver.LogEvaluation, line int) {
+// decidedPass compares the line of an evaluation pass with what its reports give, and returns that; nil where it has
+// none.
+func (v *verifier) decidedPass(e *driver.LogEvaluation, line int) *driver.StepReport {
 	r := v.reported(e.LogReports, line)
 	if r == nil || !v.sameKind(r, false, line) {
-		return
+		return nil
 	}
 	want, got := driver.EvaluationLine(r, e.Params), *e
 	got.Event, got.LogReports = want.Event, want.LogReports
 	got.Iteration, got.Objective, got.Commit = 0, nil, nil // which replay compares
 	v.same(want, &got, line)
+	return r
 }
 
 func (v *verifier) sameKind(r *driver.StepReport, train bool, line int) bool {
@@ -156,10 +159,43 @@ func (v *verifier) same(want, got any, line int) {
 	w, g := reflect.ValueOf(want).Elem(), reflect.ValueOf(got).Elem()
 	for i := range w.NumField() {
 		f := w.Type().Field(i)
+		if equal(w.Field(i), g.Field(i)) {
+			v.r.Facts++
+			continue
+		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		a, b := shownField(w.Field(i)), shownField(g.Field(i))
 		v.fact(a == b, decided, v.steps, line, "%s: the log has %s, recomputed from the reports: %s", name, b, a)
 	}
+}
+
+// equal reports whether two values of a type are the same: an empty list is none.
+func equal(a, b reflect.Value) bool {
+	switch {
+	case a.CanInt():
+		return a.Int() == b.Int()
+	case a.CanUint():
+		return a.Uint() == b.Uint()
+	case a.CanFloat():
+		return a.Float() == b.Float()
+	}
+	switch a.Kind() {
+	case reflect.String:
+		return a.String() == b.String()
+	case reflect.Slice, reflect.Array:
+		same := a.Len() == b.Len()
+		for i := 0; same && i < a.Len(); i++ {
+			same = equal(a.Index(i), b.Index(i))
+		}
+		return same
+	case reflect.Struct:
+		same := true
+		for i := 0; same && i < a.NumField(); i++ {
+			same = equal(a.Field(i), b.Field(i))
+		}
+		return same
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
 // shownField returns a field as it is compared: an empty list is none.

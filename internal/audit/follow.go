@@ -65,7 +65,7 @@ func (f *Following) Take(raw []byte) (t Told, err error) {
 	switch {
 	case had == nil:
 		t.Header = f.l.Header
-		if f.older = t.Header.Version > 0 && t.Header.Version < driver.LogVersion; !f.older {
+		if f.older = t.Header.Version > 0 && t.Header.Version < withoutActions; !f.older {
 			f.v.begin()
 		}
 	case f.older:
@@ -113,8 +113,8 @@ func (f *Following) asItIs(t *Told) {
 }
 
 // FollowFile passes on all whole lines that a log has; of a run that goes on, or was interrupted, the last may be a
-// part of one.
-func FollowFile(what, path string, take func(Told)) error {
+// part of one. With each goes how long it is, in bytes.
+func FollowFile(what, path string, take func(t Told, bytes int)) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return fault.New(fault.BadInput, "read the event log", path, err)
@@ -133,6 +133,6 @@ func FollowFile(what, path string, take func(Told)) error {
 		if err != nil {
 			return err
 		}
-		take(t)
+		take(t, len(raw))
 	}
 }

@@ -36,6 +36,11 @@ type Line struct {
 	Resume     *driver.LogResume
 	Pack       *driver.LogPack
 	Iteration  *driver.LogIteration
+	Plan       *driver.LogPlan
+	Action     *driver.LogAction
+	Shuffle    *driver.LogShuffle
+	Slots      *driver.LogSlots
+	Tables     *driver.LogTables
 }
 
 // maxLogLine bounds a line of the log.
@@ -95,10 +100,8 @@ func (l *Log) bad(number int, format string, args ...any) error {
 }
 
 func (l *Log) take(number int, raw []byte, digest string) error {
-	var kind struct {
-		Event string `json:"event"`
-	}
-	if err := json.Unmarshal(raw, &kind); err != nil {
+	event, err := eventOf(raw)
+	if err != nil {
 		return l.bad(number, "it is not JSON: %v", err)
 	}
 	if l.Footer != nil {
@@ -106,7 +109,7 @@ func (l *Log) take(number int, raw []byte, digest string) error {
 	}
 	line := Line{Number: number}
 	var into any
-	switch kind.Event {
+	switch event {
 	case "header":
 		l.Header = &driver.LogHeader{}
 		into = l.Header
@@ -119,6 +122,21 @@ func (l *Log) take(number int, raw []byte, digest string) error {
 	case "iteration":
 		line.Iteration = &driver.LogIteration{}
 		into = line.Iteration
+	case "plan":
+		line.Plan = &driver.LogPlan{}
+		into = line.Plan
+	case "action":
+		line.Action = &driver.LogAction{}
+		into = line.Action
+	case "shuffle":
+		line.Shuffle = &driver.LogShuffle{}
+		into = line.Shuffle
+	case "slots":
+		line.Slots = &driver.LogSlots{}
+		into = line.Slots
+	case "tables":
+		line.Tables = &driver.LogTables{}
+		into = line.Tables
 	case "pack":
 		line.Pack = &driver.LogPack{}
 		into = line.Pack
@@ -129,25 +147,53 @@ func (l *Log) take(number int, raw []byte, digest string) error {
 		l.Footer, l.digest, l.count = &driver.LogFooter{}, digest, number-1
 		into = l.Footer
 	default:
-		return l.bad(number, "unknown event %q", kind.Event)
+		return l.bad(number, "unknown event %q", event)
 	}
 	if bytes.Count(raw, []byte(",")) > mostItems {
 		return l.bad(number, "it has more than %d items: no job has as many splits", mostItems)
 	}
-	if err := plainKeys(raw, kind.Event); err != nil {
+	if err := decode(raw, event, into); err != nil {
 		return l.bad(number, "%v", err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		return l.bad(number, "%v", err)
-	}
-	if (l.Header == nil || kind.Event == "header") && number != 1 || number == 1 && kind.Event != "header" {
+	if (l.Header == nil || event == "header") && number != 1 || number == 1 && event != "header" {
 		return l.bad(number, "a log begins with one header")
 	}
-	if line.Step != nil || line.Evaluation != nil || line.Resume != nil || line.Pack != nil ||
-		line.Iteration != nil {
+	if event != "header" && event != "footer" {
 		l.Lines = append(l.Lines, line)
 	}
 	return nil
+}
+
+// eventOf returns what a line is of. Where that is said first it is read no further: decode looks at the rest.
+func eventOf(raw []byte) (string, error) {
+	if rest, first := bytes.CutPrefix(raw, []byte(`{"event":"`)); first {
+		if name, _, whole := bytes.Cut(rest, []byte(`"`)); whole && known[string(name)] {
+			return string(name), nil
+		}
+	}
+	var kind struct {
+		Event string `json:"event"`
+	}
+	err := json.Unmarshal(raw, &kind)
+	return kind.Event, err
+}
+
+// known are the events that a log has.
+var known = map[string]bool{"header": true, "step": true, "evaluation": true, "iteration": true, "plan": true,
+	"action": true, "shuffle": true, "slots": true, "tables": true, "pack": true, "resume": true, "footer": true}
+
+// decode decodes a line, which has nothing but one value, and no key that is not documented.
+func decode(raw []byte, event string, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(into)
+	if err != nil || len(bytes.Trim(raw[dec.InputOffset():], " \t\r\n")) > 0 {
+		if bad := json.Unmarshal(raw, new(json.RawMessage)); bad != nil {
+			return fmt.Errorf("it is not JSON: %v", bad)
+		}
+	}
+	if mistake := plainKeys(raw, event); mistake != nil {
+		return mistake
+	}
+	return err
 }

@@ -52,7 +52,8 @@ type Report struct {
 	spans      map[int]span
 	told       map[int]*driver.StepReport // by line, what was recomputed; only of a log that is followed
 	Speeds     []Speed                    // of executors, in each step and pass
-	Violations []Violation
+	Violations []Violation                // the first
+	Broken     int                        // how many there are
 }
 
 // Speed is how many rows per second an executor has folded, by the end of a step or pass.
@@ -93,7 +94,7 @@ func newVerifier(l *Log) *verifier {
 // begin takes the header, and reports whether what follows can be verified.
 func (v *verifier) begin() bool {
 	v.h = v.l.Header
-	known := v.h.Version == driver.LogVersion // other decisions follow from the reports of others
+	known := Verifies(v.h.Version) // other decisions follow from the reports of others
 	v.fact(known, whole, 0, 1, "version %d, want %d: the program that wrote it, volley %s, verifies it", v.h.Version,
 		driver.LogVersion, v.h.Versions.Volley)
 	if !known {
@@ -120,9 +121,12 @@ type verifier struct {
 	retelling   *driver.Retelling   // nil where there are no events
 	leftOut     bool                // reports were more than a log keeps
 	ended       plan.Time           // when the step before did, and so much later as passes since then took
+	nodes       int                 // of the plan
 	turn        driver.LogIteration // the last that made no step
 	update      int64               // what its line says of the time until its parameters were settled
-	*ledger                         // of the line in hand
+	last        worked
+	tick        ticked
+	*ledger     // of the line in hand
 }
 
 // ledger is the state of a pack by the log so far.
@@ -157,11 +161,16 @@ func (v *verifier) fact(ok bool, invariant string, step, line int, format string
 }
 
 func (v *verifier) broken(invariant string, step, line int, format string, args ...any) {
-	v.r.Violations = append(v.r.Violations, Violation{invariant, step, line, fmt.Sprintf(format, args...)})
+	if v.r.Broken++; len(v.r.Violations) < mostViolations {
+		v.r.Violations = append(v.r.Violations, Violation{invariant, step, line, fmt.Sprintf(format, args...)})
+	}
 }
 
+// mostViolations is how many are kept, the first.
+const mostViolations = 10_000
+
 func (v *verifier) header() {
-	if len(v.l.Lines) > 0 || len(v.h.N) > 0 { // a job that opens no pack has none
+	if len(v.h.N) > 0 || slices.ContainsFunc(v.l.Lines, Line.ofPack) {
 		v.splits(v.h.N, v.h.Weights, v.h.Entries, len(v.h.Splits), 1)
 	}
 	o := v.options
@@ -211,6 +220,12 @@ func (v *verifier) line(l *Line) {
 		v.pack(l.Pack, l.Number)
 	case l.Iteration != nil:
 		v.iteration(l.Iteration, l.Number)
+	case l.Slots != nil:
+		v.slots(l.Slots, l.Number)
+	case l.Tables != nil:
+		v.tables(l.Tables, l.Number)
+	case l.Shown():
+		v.work(l)
 	case l.Step != nil && !v.choose(l.Step.Pack, l.Number), l.Evaluation != nil &&
 		!v.choose(l.Evaluation.Pack, l.Number),
 		l.Resume != nil && !v.choose(l.Resume.Pack, l.Number):
@@ -232,6 +247,7 @@ func (v *verifier) iteration(it *driver.LogIteration, line int) {
 	v.fact(follows, whole, it.Iteration, line, "iteration %d of loop %d comes after iteration %d of loop %d",
 		it.Iteration, it.Loop, before.Iteration, before.Loop)
 	v.spread(it.Values, it.Iteration, line)
+	v.tick.turned(line, it.Loop, it.Iteration, it.Values)
 }
 
 // spread checks that workers on tables were no further from each other than their tables allow.
@@ -279,7 +295,7 @@ func (v *verifier) step(s *driver.LogStep, line int) {
 	v.steps++
 	v.fact(s.Step == v.steps, whole, s.Step, line, "step %d follows step %d", s.Step, v.steps-1)
 	v.steps = s.Step
-	v.decidedStep(s, line)
+	v.worked(line, s.C, s.Phases.Compute+s.Phases.Collect, v.decidedStep(s, line))
 	if !v.shaped(s.Step, line, len(s.C), len(s.Folded), len(s.Attempt), len(s.Epoch), len(s.Cursor)) {
 		return
 	}
@@ -524,8 +540,11 @@ func (v *verifier) evaluation(e *driver.LogEvaluation, line int) {
 	v.evaluations++
 	if e.Commit != nil {
 		v.spread(e.Commit.Values, e.Commit.Iteration, line)
+		v.tick.turned(line, e.Commit.Loop, e.Commit.Iteration, e.Commit.Values)
 	}
-	v.decidedPass(e, line)
+	if did := v.decidedPass(e, line); e.Work {
+		v.worked(line, e.C, e.TookNs, did)
+	}
 	if !v.shaped(v.steps, line, len(e.C), len(e.Folded), len(e.Attempt), len(e.Epoch)) {
 		return
 	}

@@ -23,9 +23,11 @@ type Picture interface {
 	table() (header []string, rows [][]string)
 }
 
-// Figure is a picture with its title, and how to read it: what good looks like, what bad looks like, what to do.
+// Figure is a picture with its title, the number in it that its reader looks for, and how to read it: what good looks
+// like, what bad looks like, what to do.
 type Figure struct {
 	Title string
+	Here  string
 	Read  string
 	Of    Picture
 }
@@ -46,6 +48,9 @@ func (f Figure) Linked(b *strings.Builder, numbers string) {
 		return
 	}
 	fmt.Fprintf(b, "<figure><figcaption>%s</figcaption>%s", html.EscapeString(f.Title), SVG(f.Of))
+	if f.Here != "" {
+		fmt.Fprintf(b, "<p class=\"here\">Here: %s.</p>", html.EscapeString(f.Here))
+	}
 	if f.Read != "" {
 		fmt.Fprintf(b, "<p class=\"read\">%s</p>", html.EscapeString(f.Read))
 	}
@@ -106,13 +111,14 @@ const Style = `:root{color-scheme:light dark;--ink:#111;--paper:#fff;--line:#999
 body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:var(--ink);
 background:var(--paper)}a{color:var(--c0)}
 table{border-collapse:collapse;font-size:13px}td,th{border-bottom:1px solid var(--line);padding:.25rem .6rem;
-text-align:left}.wide{overflow-x:auto}
+text-align:left}.wide{overflow-x:auto}p,h1,h2,summary{overflow-wrap:break-word}
 figure{display:inline-block;margin:1rem 1.5rem 0 0;vertical-align:top;max-width:100%}
-figcaption{font-weight:600;font-size:13px}.read,.data{font-size:13px;max-width:520px;margin:.2rem 0;color:var(--soft)}
+figcaption{font-weight:600;font-size:13px}.here,.read,.data{font-size:13px;max-width:520px;margin:.2rem 0}
+.read,.data{color:var(--soft)}
 .first{font-weight:600}svg{font:12px system-ui,sans-serif;max-width:100%;height:auto}svg text{fill:var(--ink)}
 svg .frame{fill:none;stroke:var(--line)}svg .axis{fill:var(--soft)}
 svg .halo{paint-order:stroke;stroke:var(--paper);stroke-width:4}
-svg .bar{stroke:var(--ink)}svg .end{stroke:var(--ink);stroke-width:2}
+svg text.on{fill:var(--paper)}svg .bar{stroke:var(--ink)}svg .end{stroke:var(--ink);stroke-width:2}
 ` + classes
 
 // classes has a colour for each series.
@@ -151,4 +157,5 @@ func exact(v float64) string {
 const (
 	width, height = 520, 260
 	margin        = 60
+	top           = 20 // of what is drawn, below what the axis is of
 )

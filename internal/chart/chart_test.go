@@ -29,13 +29,38 @@ func pictures() map[string]Picture {
 			wide.Columns = append(wide.Columns, col)
 		}
 	}
-	few := Line{Name: "few", X: []float64{1, 2, 3}, Y: []float64{1, math.NaN(), 0}, Open: []bool{true, false, true}}
+	few := Line{Name: "few", X: []float64{1, 2, 3}, Y: []float64{1, math.NaN(), 0}, Open: []bool{true, false, true},
+		Err: []float64{0.5, 1, math.Inf(1)}}
 	return map[string]Picture{"lines": &Lines{Across: "s", Up: name, Lines: []Line{long, few}},
 		"logarithmic": &Lines{Across: "s", Up: "y", Logarithmic: true,
 			Lines: []Line{few, {Name: "one", X: []float64{2}, Y: []float64{1e-9}}}},
 		"bars": &Bars{Of: "seconds", Unit: "s", None: "–", Names: []string{name, "b", "c"},
 			Bars: []float64{1, math.NaN(), 3}, End: 4},
-		"strip": wide, "stack": stack}
+		"strip": wide, "stack": stack, "gantt": crowd(name), "matrix": exchange(name)}
+}
+
+// crowd returns what many have done, of which some marks are at one place.
+func crowd(name string) *Gantt {
+	g := &Gantt{Of: name, Idle: 1, Kinds: []Kind{{Name: name, Top: 0.5, High: 0.5}, {Name: "waits"}},
+		Marks: []Mark{{At: 9, Name: name}, {At: 9, Name: "b"}, {At: 9, Name: "c"}}}
+	for i := range 500 {
+		g.Names, g.Rows = append(g.Names, name), append(g.Rows, []Span{{From: 0, To: float64(i%9) + 0.5},
+			{From: 8, To: 9, Kind: 1}})
+	}
+	return g
+}
+
+// exchange returns what many have moved to many.
+func exchange(name string) *Matrix {
+	m := &Matrix{Of: "bytes", Down: name, Across: name, Text: func(n int64) string { return Number(float64(n)) }}
+	for i := range 500 {
+		row := make([]int64, 500)
+		for k := range row {
+			row[k] = int64(i * k % 17)
+		}
+		m.Rows, m.Columns, m.Cells = append(m.Rows, name), append(m.Columns, name), append(m.Cells, row)
+	}
+	return m
 }
 
 // TestDrawingsAreWithinTheirFrame: each is XML, has nothing outside of it, is not a number nowhere, runs nothing, and

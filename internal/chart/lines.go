@@ -19,7 +19,8 @@ type Lines struct {
 type Line struct {
 	Name string
 	X, Y []float64
-	Open []bool // by point; nil has no marks
+	Open []bool    // by point; nil has no marks
+	Err  []float64 // standard error of each point that has a mark; nil, and 0, is not known
 }
 
 // dashes tell lines apart without colour.
@@ -60,7 +61,7 @@ func (c *Lines) drawn(x, y float64) bool {
 // scales returns those that all lines fit; false where there is no point.
 func (c *Lines) scales() (x, y scale, ok bool) {
 	x = scale{math.Inf(1), math.Inf(-1), margin, width - 8}
-	y = scale{math.Inf(1), math.Inf(-1), height - 34, 8}
+	y = scale{math.Inf(1), math.Inf(-1), height - 34, top}
 	for _, l := range c.Lines {
 		for i := range l.X {
 			if c.drawn(l.X[i], l.Y[i]) {
@@ -84,8 +85,8 @@ func (c *Lines) size() (int, int) {
 
 func (c *Lines) draw(b *strings.Builder) {
 	x, y, _ := c.scales()
-	fmt.Fprintf(b, "<rect class=\"frame\" x=\"%d\" y=\"8\" width=\"%d\" "+
-		"height=\"%d\"/>", margin, width-8-margin, height-42)
+	fmt.Fprintf(b, "<rect class=\"frame\" x=\"%d\" y=\"%d\" width=\"%d\" "+
+		"height=\"%d\"/>", margin, top, width-8-margin, height-34-top)
 	c.axes(b, x, y)
 	for i, l := range c.Lines {
 		l = c.thinned(l)
@@ -94,6 +95,9 @@ func (c *Lines) draw(b *strings.Builder) {
 			fmt.Fprintf(b, "%.1f,%.1f ", x.at(l.X[k]), y.at(c.up(l.Y[k])))
 		}
 		b.WriteString("\"/>")
+		for k := range l.Err {
+			whisker(b, i%6, x.at(l.X[k]), y, c.up(l.Y[k]-2*l.Err[k]), c.up(l.Y[k]+2*l.Err[k]))
+		}
 		for k := range l.Open {
 			fmt.Fprintf(b, "<circle class=\"mark s%d %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>", i%6,
 				map[bool]string{true: "open", false: "fill"}[l.Open[k]], x.at(l.X[k]), y.at(c.up(l.Y[k])))
@@ -105,13 +109,23 @@ func (c *Lines) draw(b *strings.Builder) {
 	}
 }
 
+// whisker draws what two standard errors on both sides of a point are, as far as it is within the scale.
+func whisker(b *strings.Builder, series int, at float64, y scale, from, to float64) {
+	if from, to = max(from, y.low), min(to, y.high); to > from { // not a number is none
+		fmt.Fprintf(b, "<line class=\"s%d\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", series, at, at,
+			y.at(from), y.at(to))
+	}
+}
+
 // thinned returns a line of the points that have a place, of many those that show where it has been.
 func (c *Lines) thinned(l Line) Line {
 	out := Line{Name: l.Name}
 	keep := func(i int) {
 		out.X, out.Y = append(out.X, l.X[i]), append(out.Y, l.Y[i])
 		if l.Open != nil && len(l.X) <= mostMarks {
-			out.Open = append(out.Open, l.Open[i])
+			if out.Open = append(out.Open, l.Open[i]); l.Err != nil {
+				out.Err = append(out.Err, l.Err[i])
+			}
 		}
 	}
 	stretch := max(1, 2*len(l.X)/mostPoints)
@@ -162,7 +176,7 @@ func (c *Lines) axes(b *strings.Builder, x, y scale) {
 
 // above writes what an axis upwards is of, with its unit.
 func above(b *strings.Builder, what string) {
-	fmt.Fprintf(b, "<text class=\"axis halo\" x=\"%d\" y=\"20\" text-anchor=\"end\">↑ %s</text>", width-12,
+	fmt.Fprintf(b, "<text class=\"axis halo\" x=\"%d\" y=\"14\" text-anchor=\"end\">↑ %s</text>", width-12,
 		html.EscapeString(what))
 }
 

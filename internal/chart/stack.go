@@ -11,6 +11,7 @@ import (
 type Stack struct {
 	Across, Up string
 	Parts      []string
+	Colours    []int       // of each part, as series have; none is those of their order
 	Steps      [][]float64 // by step and part
 	Last       int         // the number of the last step, where a bar may be several; 0 is their number
 }
@@ -18,7 +19,7 @@ type Stack struct {
 // mostSteps is how many bars are drawn; of more steps, one is the mean of those that it stands for.
 const mostSteps = 100
 
-func (c *Stack) bars() (all [][]float64, top float64) {
+func (c *Stack) bars() (all [][]float64, most float64) {
 	n := min(mostSteps, len(c.Steps))
 	for k := range n {
 		some := c.Steps[k*len(c.Steps)/n : (k+1)*len(c.Steps)/n]
@@ -29,21 +30,21 @@ func (c *Stack) bars() (all [][]float64, top float64) {
 				sum += v / float64(len(some))
 			}
 		}
-		all, top = append(all, bar), max(top, sum)
+		all, most = append(all, bar), max(most, sum)
 	}
-	return all, top
+	return all, most
 }
 
 func (c *Stack) size() (int, int) {
-	if _, top := c.bars(); top == 0 {
+	if _, most := c.bars(); most == 0 {
 		return 0, 0
 	}
 	return width, height + 18*((len(c.Parts)+1)/2)
 }
 
 func (c *Stack) draw(b *strings.Builder) {
-	bars, top := c.bars()
-	y := scale{0, top, height - 34, 8}
+	bars, most := c.bars()
+	y := scale{0, most, height - 34, top}
 	w := float64(width-8-margin) / float64(len(bars))
 	for k, bar := range bars {
 		sum := 0.0
@@ -55,11 +56,11 @@ func (c *Stack) draw(b *strings.Builder) {
 			sum += v
 			fmt.Fprintf(b, "<rect class=\"s%d fill\" stroke-width=\"0\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "+
 				"height=\"%.1f\"/>",
-				i%6, margin+float64(w*float64(k)), to, w*0.9, from-to)
+				c.colour(i), margin+float64(w*float64(k)), to, w*0.9, from-to)
 		}
 	}
-	fmt.Fprintf(b, "<rect class=\"frame\" x=\"%d\" y=\"8\" width=\"%d\" "+
-		"height=\"%d\"/>", margin, width-8-margin, height-42)
+	fmt.Fprintf(b, "<rect class=\"frame\" x=\"%d\" y=\"%d\" width=\"%d\" "+
+		"height=\"%d\"/>", margin, top, width-8-margin, height-34-top)
 	for _, v := range ticks(y, false) {
 		fmt.Fprintf(b, "<text class=\"axis\" x=\"%d\" y=\"%.1f\" "+
 			"text-anchor=\"end\">%s</text>", margin-4, y.at(v)+4, Number(v))
@@ -70,9 +71,15 @@ func (c *Stack) draw(b *strings.Builder) {
 	for i, part := range c.Parts {
 		x, y := margin+(width-margin)/2*(i%2), height-4+18*(i/2)
 		fmt.Fprintf(b, "<rect class=\"bar s%d fill\" x=\"%d\" y=\"%d\" width=\"12\" height=\"12\"/><text x=\"%d\" "+
-			"y=\"%d\">"+
-			"%d %s</text>", i%6, x, y, x+16, y+11, i+1, html.EscapeString(part))
+			"y=\"%d\">%d %s</text>", c.colour(i), x, y, x+16, y+11, i+1, html.EscapeString(part))
 	}
+}
+
+func (c *Stack) colour(part int) int {
+	if len(c.Colours) == 0 {
+		return part % 6
+	}
+	return c.Colours[part]
 }
 
 func (c *Stack) words() string {

@@ -1,14 +1,17 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/volley-engine/volley/internal/pages"
 	"github.com/volley-engine/volley/internal/web"
+	"github.com/volley-engine/volley/internal/wire"
 )
 
 // asked are the questions that buttons are confirmed by.
@@ -76,8 +79,7 @@ func (c *Console) output(s Source, w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(&b, "<option%s>%s</option>", chosen, text(e.Name))
 	}
 	fmt.Fprintf(&b, "</select></label> <label>lines with <input name=\"only\" value=\"%s\"></label> "+
-		"<button>Show</button>"+
-		"</p></form>", text(only))
+		"<button>Show</button></p></form>", text(only))
 	query := url.Values{"executor": {of}, "only": {only}}
 	pages.Write(w, r, pages.Page{Title: "What " + id + " prints", Back: []pages.Link{{Path: "/", Name: c.name},
 		{Path: jobPath(id), Name: id}}, Live: jobPath(id, "output", "live") + "?" + query.Encode(),
@@ -115,4 +117,35 @@ func printed(s Source, id, of, only string) pages.Part {
 	}
 	b.WriteString("</pre>")
 	return pages.Part{ID: "lines", HTML: b.String()}
+}
+
+// mostStacks is how much is shown of the stacks of a process.
+const mostStacks = 1 << 20
+
+// stacks shows what the processes of a job are doing, to who may change it.
+func (c *Console) stacks(s Source, w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if o, ok := c.sessions.Of(r); !ok || !o.Change {
+		c.fail(w, r, http.StatusForbidden, "stacks are for who may cancel the job")
+		return
+	}
+	all, err := s.Stacks(r, id)
+	web.Extend(w) // processes may have taken long to answer
+	if err != nil {
+		c.fail(w, r, http.StatusConflict, web.Reason(err))
+		return
+	}
+	slices.SortFunc(all, func(a, b *wire.Inspection) int { return strings.Compare(a.Executor, b.Executor) })
+	var b strings.Builder
+	for _, of := range all {
+		fmt.Fprintf(&b, "<h2>%s</h2>", text(cmp.Or(of.Executor, "its own process")))
+		if of.Failure != "" {
+			b.WriteString(alarm(of.Failure))
+			continue
+		}
+		said := strings.ToValidUTF8(string(of.Data[:min(len(of.Data), mostStacks)]), "\uFFFD")
+		b.WriteString("<pre tabindex=\"0\">" + text(said) + "</pre>")
+	}
+	pages.Write(w, r, pages.Page{Title: "Stacks of " + id, Back: []pages.Link{{Path: "/", Name: c.name},
+		{Path: jobPath(id), Name: id}}, Parts: []pages.Part{{ID: "stacks", HTML: b.String()}}})
 }

@@ -23,6 +23,8 @@ type Source interface {
 	EventLog(job string) (path string, err error)
 	// Output returns the last bytes that a job's own process has printed, or its runner on an executor.
 	Output(job, executor string, most int64) ([]byte, error)
+	// Stacks returns the stacks of a job's processes, for who has sent a request.
+	Stacks(r *http.Request, job string) ([]*wire.Inspection, error)
 	// Act carries out what a button says for who has sent a request.
 	Act(r *http.Request, do Action, job string) error
 }
@@ -45,10 +47,11 @@ type Console struct {
 	known    func(*http.Request) (web.Grant, bool) // by what a request itself shows; nil knows none
 	may      func(*http.Request) bool              // read, by what a request itself shows; nil is by sessions alone
 
-	mu     sync.Mutex
-	jobs   map[string]*jobPage // that were looked at last
-	topics map[string]*topic   // that are looked at
-	seen   int                 // viewers
+	mu      sync.Mutex
+	jobs    map[string]*jobPage // that were looked at last
+	topics  map[string]*topic   // that are looked at
+	seen    int                 // viewers
+	readers map[string]int      // how many of them each has
 }
 
 // Config is of what a console is made.
@@ -68,7 +71,7 @@ type Config struct {
 func New(cfg Config) *Console {
 	return &Console{name: cfg.Name, source: cfg.Source, away: cfg.Away, sessions: cfg.Sessions, known: cfg.Known,
 		may:  cfg.May,
-		jobs: map[string]*jobPage{}, topics: map[string]*topic{}}
+		jobs: map[string]*jobPage{}, topics: map[string]*topic{}, readers: map[string]int{}}
 }
 
 // Routes returns those of all pages.
@@ -82,6 +85,7 @@ func (c *Console) Routes() []web.Route {
 		web.Route{Path: "/jobs/{id}/numbers/{figure}", Serve: c.with(c.numbers)},
 		web.Route{Path: "/jobs/{id}/output", Serve: c.with(c.output)},
 		web.Route{Path: "/jobs/{id}/output/live", Serve: c.with(c.outputLive)},
+		web.Route{Path: "/jobs/{id}/stacks", Serve: c.with(c.stacks)},
 		web.Route{Path: "/jobs/{id}/events.jsonl", Serve: c.with(c.eventLog)},
 		web.Route{Path: "/jobs/{id}/{action}", Serve: c.with(c.ask), Do: c.with(c.act)})
 	for i := range all {

@@ -69,6 +69,11 @@ func (c *cluster) Output(_, executor string, most int64) ([]byte, error) {
 	return []byte(c.printed[max(0, len(c.printed)-int(most)):]), nil
 }
 
+func (c *cluster) Stacks(*http.Request, string) ([]*wire.Inspection, error) {
+	return []*wire.Inspection{{Executor: "worker<b>", Data: []byte("goroutine 1 <script>")},
+		{Executor: "slow", Failure: "it has not answered"}, {Data: []byte("goroutine 2")}}, nil
+}
+
 func (c *cluster) Act(_ *http.Request, do Action, job string) error {
 	c.did = append(c.did, string(do)+" "+job)
 	return nil
@@ -156,6 +161,30 @@ func evils(t *testing.T) *cluster {
 			{Name: "b", State: "alive", Slots: 2, RowsPerSecond: 100, Memory: 3 << 20}}}
 }
 
+// TestStacksAreForWhoMayChange: they are shown as text, those that did not answer are named, and who may only read does
+// not get them.
+func TestStacksAreForWhoMayChange(t *testing.T) {
+	t.Parallel()
+	c := evils(t)
+	c.set("job-1", func(i *wire.JobInfo) { i.State = "running" })
+	at, browser := serve(t, c, web.Grant{Change: true})
+	code, page, _ := get(t, browser, at+"/jobs/job-1/stacks")
+	for _, want := range []string{"worker&lt;b&gt;", "goroutine 1 &lt;script&gt;", "it has not answered", "goroutine 2",
+		"its own process"} {
+		if code != http.StatusOK || !strings.Contains(page, want) {
+			t.Errorf("%d: %q is not in %s", code, want, page)
+		}
+	}
+	if _, job, _ := get(t, browser, at+"/jobs/job-1"); !strings.Contains(job, "/stacks") {
+		t.Error("nothing leads to the stacks")
+	}
+	at, browser = serve(t, c, web.Grant{})
+	if code, page, _ := get(t, browser, at+"/jobs/job-1/stacks"); code != http.StatusForbidden ||
+		strings.Contains(page, "goroutine") {
+		t.Errorf("a reader is shown stacks: %d", code)
+	}
+}
+
 // TestNothingThatOthersChooseRuns: names, reasons, arguments and lines of logs are shown as text on every page, under a
 // policy by which a browser runs nothing of a page's own text.
 func TestNothingThatOthersChooseRuns(t *testing.T) {
@@ -167,8 +196,7 @@ func TestNothingThatOthersChooseRuns(t *testing.T) {
 		"/jobs/job-1/cancel", "/compare?job=job-1&job=" + url.QueryEscape(evil), "/jobs/" + url.PathEscape(evil),
 		"/jobs/" + url.PathEscape(evil+"x"), "/enter?token=" + url.QueryEscape(evil), "/?jobs=-1&executors=999"} {
 		_, body, h := get(t, browser, at+path)
-		if strings.Contains(body, "<script>") || strings.Contains(body, "<svg "+
-			"onload") || strings.Contains(body, `""'`) {
+		if strings.Contains(body, "<script>") || strings.Contains(body, "<svg onload") || strings.Contains(body, `""'`) {
 			t.Errorf("%s has what others have chosen as it is:\n%s", path, body)
 		}
 		policy := h.Get("Content-Security-Policy")

@@ -224,7 +224,7 @@ func drawn(f chart.Figure, numbers string) string {
 
 // said returns what is said of a run.
 func said(run *history.Run) string {
-	if len(run.Points)+len(run.Steps) == 0 {
+	if !run.Shows() {
 		return ""
 	}
 	var b strings.Builder
@@ -268,7 +268,7 @@ func (p *jobPage) figures(id string) (parts []pages.Part) {
 	for _, name := range history.FigureNames {
 		parts = append(parts, pages.Part{ID: name, HTML: drawn(figures[name], jobPath(id, "numbers", name))})
 	}
-	return parts
+	return append(parts, pages.Part{ID: "environment", HTML: p.run.Environment()})
 }
 
 // lastStep shows what has no figure: what auto chose, and which splits move.
@@ -318,6 +318,12 @@ func (p *jobPage) state(now time.Time) string {
 		fmt.Fprintf(&b, ", about %s to its limits", took(left))
 	}
 	b.WriteString(".</p>")
+	if i.State == "running" {
+		for _, a := range i.Actions {
+			fmt.Fprintf(&b, "<p role=\"status\">%s runs: %d of its %d tasks are done.</p>", text(p.operation(a.Node)),
+				a.Done, a.Tasks)
+		}
+	}
 	if i.Restarts > 0 {
 		fmt.Fprintf(&b, "<p class=\"alarm\">Its process was started again (%d ×).</p>", i.Restarts)
 	}
@@ -334,6 +340,14 @@ func (p *jobPage) state(now time.Time) string {
 		b.WriteString("<p role=\"status\">It has no event log yet: it loads, or waits for its turn.</p>")
 	}
 	return b.String()
+}
+
+// operation returns what a node of the plan is, as far as the log says.
+func (p *jobPage) operation(node uint32) string {
+	if int(node) < len(p.run.Plan) {
+		return fmt.Sprintf("Node %d, %s,", node, p.run.Plan[node].Name())
+	}
+	return fmt.Sprintf("Node %d of its plan", node)
 }
 
 // job shows a job.
@@ -368,6 +382,9 @@ func (c *Console) buttons(r *http.Request, i *wire.JobInfo) string {
 	b.WriteString("<p>" + link(jobPath(i.Id, "output"), "what it prints"))
 	if s, ok := c.sessions.Of(r); ok && s.Change {
 		b.WriteString(" · " + link(jobPath(i.Id, "events.jsonl"), "event log"))
+		if i.State == "running" {
+			b.WriteString(" · " + link(jobPath(i.Id, "stacks"), "stacks"))
+		}
 		do := Cancel
 		if over(i) {
 			do = Resume
@@ -382,9 +399,8 @@ func (c *Console) buttons(r *http.Request, i *wire.JobInfo) string {
 
 // configuration shows what the job was submitted with.
 func configuration(i *wire.JobInfo) string {
-	return fmt.Sprintf("<h2>Configuration</h2><p>Submitted %s by %s, pool %s, priority %d.</p><pre tabindex=\"0\">%s "+
-		"%s"+
-		"</pre>", clock(i.SubmittedUnixNs), text(i.Owner), text(i.Pool), i.Priority, text(i.Job),
+	return fmt.Sprintf("<h2>Configuration</h2><p>Submitted %s by %s, pool %s, priority %d.</p><pre "+
+		"tabindex=\"0\">%s %s</pre>", clock(i.SubmittedUnixNs), text(i.Owner), text(i.Pool), i.Priority, text(i.Job),
 		text(strings.Join(i.Args, " ")))
 }
 

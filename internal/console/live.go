@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -12,24 +13,54 @@ import (
 	"github.com/volley-engine/volley/internal/web"
 )
 
-// How often what is looked at is looked for changes: at most this often, and so that drawing it takes no more than a
-// hundredth of a core, however many look at it.
+// How often what is looked at is looked for changes: at most this often, and so that drawing it, and writing it to all
+// who look at it, takes no more than about a hundredth of a core.
 const (
 	liveTick  = 200 * time.Millisecond
 	liveShare = 100
+	writes    = 2 * time.Nanosecond // of a byte, to one
 )
 
-// mostViewers is how many pages may be left open.
-const mostViewers = 500
+// How many pages may be left open, and how many of them by one reader.
+const (
+	mostViewers = 500
+	mostOfOne   = 100
+)
 
 // topic is what one or several viewers look at. It is made once for all of them, and only while there is one.
 type topic struct {
 	viewers int
 
 	mu      sync.Mutex
-	parts   []pages.Part // nil before they are made
+	parts   []part // nil before they are made
 	ended   bool
 	changed chan struct{} // closed at the next change
+}
+
+// part is a part of a page, and the event that brings it to who looks at it.
+type part struct {
+	pages.Part
+	event []byte
+}
+
+func (p part) same(o part) bool { return p.Part == o.Part }
+
+// encoded returns parts with their events, and how many bytes are new to who has others.
+func encoded(parts []pages.Part, had []part) (all []part, bytes int) {
+	for _, p := range parts {
+		at := slices.IndexFunc(had, func(h part) bool { return h.Part == p })
+		if at >= 0 {
+			all = append(all, had[at])
+			continue
+		}
+		raw, err := json.Marshal(map[string]string{"id": p.ID, "html": p.HTML})
+		if err != nil {
+			continue // texts are always encoded
+		}
+		e := part{p, fmt.Appendf(nil, "event: part\ndata: %s\n\n", raw)}
+		all, bytes = append(all, e), bytes+len(e.event)
+	}
+	return all, bytes
 }
 
 // made is a page as it is: its parts, whether they change no more, and what it has cost to draw them.
@@ -42,18 +73,20 @@ type made struct {
 // follow sends the parts of a page as they change, until the reader leaves, takes nothing, may not read any more, or
 // nothing changes any more.
 func (c *Console) follow(s Source, w http.ResponseWriter, r *http.Request, name string, build func() made) {
-	t := c.view(name, build)
+	reader := c.reader(r)
+	t := c.view(name, reader, build)
 	if t == nil {
-		web.Refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are left open: close some", mostViewers))
+		web.Refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are left open, or %d by this reader: close "+
+			"some", mostViewers, mostOfOne))
 		return
 	}
-	defer c.leave(name, t)
+	defer c.leave(name, reader, t)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
-	var sent []pages.Part
+	var sent []part
 	for {
 		parts, ended, changed := t.now()
 		web.Extend(w)
@@ -81,16 +114,12 @@ func (c *Console) follow(s Source, w http.ResponseWriter, r *http.Request, name 
 const beatEvery = 5 * time.Second
 
 // send writes the parts that differ from those sent before, and reports whether the reader has taken them.
-func send(w http.ResponseWriter, before, now []pages.Part, ended bool) bool {
+func send(w http.ResponseWriter, before, now []part, ended bool) bool {
 	for _, p := range now {
-		if slices.Contains(before, p) {
+		if slices.ContainsFunc(before, p.same) {
 			continue
 		}
-		raw, err := json.Marshal(map[string]string{"id": p.ID, "html": p.HTML})
-		if err != nil {
-			return false
-		}
-		if _, err := fmt.Fprintf(w, "event: part\ndata: %s\n\n", raw); err != nil {
+		if _, err := w.Write(p.event); err != nil {
 			return false
 		}
 	}
@@ -100,14 +129,24 @@ func send(w http.ResponseWriter, before, now []pages.Part, ended bool) bool {
 	return http.NewResponseController(w).Flush() == nil
 }
 
+// reader returns by what a reader is told from others: the session, or else the machine.
+func (c *Console) reader(r *http.Request) string {
+	if o, ok := c.sessions.Of(r); ok {
+		return o.Form
+	}
+	host, _, _ := net.SplitHostPort(r.RemoteAddr) // the server's own
+	return host
+}
+
 // view returns a topic with one more viewer; nil where there are too many.
-func (c *Console) view(name string, build func() made) *topic {
+func (c *Console) view(name, reader string, build func() made) *topic {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.seen >= mostViewers {
+	if c.seen >= mostViewers || c.readers[reader] >= mostOfOne {
 		return nil
 	}
 	c.seen++
+	c.readers[reader]++
 	t := c.topics[name]
 	if t == nil {
 		t = &topic{changed: make(chan struct{})}
@@ -118,30 +157,34 @@ func (c *Console) view(name string, build func() made) *topic {
 	return t
 }
 
-func (c *Console) leave(name string, t *topic) {
+func (c *Console) leave(name, reader string, t *topic) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen--
+	if c.readers[reader]--; c.readers[reader] == 0 {
+		delete(c.readers, reader)
+	}
 	if t.viewers--; t.viewers == 0 && c.topics[name] == t {
 		delete(c.topics, name)
 	}
 }
 
-// watched reports whether a topic has viewers.
-func (c *Console) watched(t *topic) bool {
+// watched returns how many viewers a topic has.
+func (c *Console) watched(t *topic) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return t.viewers > 0
+	return t.viewers
 }
 
 // keep makes a topic's parts again and again, while there are viewers and until they change no more.
 func (c *Console) keep(t *topic, build func() made) {
-	for c.watched(t) {
+	for n := c.watched(t); n > 0; n = c.watched(t) {
 		m := guarded(build)
-		if t.publish(m.parts, m.ended); m.ended {
+		bytes := t.publish(m.parts, m.ended)
+		if m.ended {
 			return
 		}
-		time.Sleep(max(liveTick, liveShare*m.cost))
+		time.Sleep(max(liveTick, liveShare*(m.cost+time.Duration(n*bytes)*writes)))
 	}
 }
 
@@ -157,19 +200,22 @@ func guarded(build func() made) (m made) {
 	return build()
 }
 
-func (t *topic) now() (parts []pages.Part, ended bool, changed <-chan struct{}) {
+func (t *topic) now() (parts []part, ended bool, changed <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.parts, t.ended, t.changed
 }
 
-func (t *topic) publish(parts []pages.Part, ended bool) {
+// publish has viewers take parts, and returns how many bytes are new to each.
+func (t *topic) publish(parts []pages.Part, ended bool) (bytes int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if slices.Equal(t.parts, parts) && t.ended == ended {
-		return
+	all, bytes := encoded(parts, t.parts)
+	if slices.EqualFunc(t.parts, all, part.same) && t.ended == ended {
+		return 0
 	}
-	t.parts, t.ended = parts, ended
+	t.parts, t.ended = all, ended
 	close(t.changed)
 	t.changed = make(chan struct{})
+	return bytes
 }

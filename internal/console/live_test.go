@@ -90,7 +90,7 @@ func TestAPanicIsOfItsPageAlone(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	c := New(Config{Sessions: web.NewSessions("test", nil)})
-	top := c.view("x", func() made { panic("again") })
+	top := c.view("x", "one", func() made { panic("again") })
 	for deadline := time.Now().Add(time.Minute); ; {
 		parts, ended, changed := top.now()
 		if ended && len(parts) == 1 {
@@ -102,7 +102,7 @@ func TestAPanicIsOfItsPageAlone(t *testing.T) {
 			t.Fatal("it is not said")
 		}
 	}
-	c.leave("x", top)
+	c.leave("x", "one", top)
 	if len(c.topics) != 0 || c.seen != 0 {
 		t.Errorf("%d topics, %d viewers", len(c.topics), c.seen)
 	}
@@ -153,5 +153,50 @@ func TestLinksAndCookies(t *testing.T) {
 	}
 	if code, _, _ := get(t, browser, other+"/"); code != http.StatusUnauthorized {
 		t.Errorf("a session of one port opens another: status %d", code)
+	}
+}
+
+// TestActionsInProgressAreShown: a job whose first action runs says how far that is, and one that has ended does not.
+func TestActionsInProgressAreShown(t *testing.T) {
+	t.Parallel()
+	c := &cluster{log: filepath.Join(t.TempDir(), "none"), jobs: []*wire.JobInfo{{Id: "job-1", Job: "job",
+		State: "running", Actions: []*wire.ActionInfo{{Node: 5, Tasks: 40, Done: 12}}}}}
+	at, browser := serve(t, c, web.Grant{})
+	const says = "Node 5 of its plan runs: 12 of its 40 tasks are done."
+	if _, page, _ := get(t, browser, at+"/jobs/job-1"); !strings.Contains(page, says) {
+		t.Errorf("what runs is not shown: %.1500s", page)
+	}
+	c.set("job-1", func(i *wire.JobInfo) {
+		i.State, i.Actions = "failed", []*wire.ActionInfo{{Node: 5, Tasks: 40, Done: 12}}
+	})
+	if _, page, _ := get(t, browser, at+"/jobs/job-1"); strings.Contains(page, "Node 5") {
+		t.Error("what runs no more is shown")
+	}
+}
+
+// TestOneReaderLeavesPlacesToOthers: who has as many pages open as one may opens no more; others do, and so does this
+// one after it has closed some.
+func TestOneReaderLeavesPlacesToOthers(t *testing.T) {
+	t.Parallel()
+	c := New(Config{Name: "Test", Sessions: web.NewSessions("test", nil)})
+	build := func() made { return made{ended: true} }
+	var open []*topic
+	for range mostOfOne {
+		open = append(open, c.view("page", "greedy", build))
+	}
+	if c.view("page", "greedy", build) != nil {
+		t.Error("one more is opened")
+	}
+	other := c.view("page", "other", build)
+	if other == nil {
+		t.Fatal("another reader finds no place")
+	}
+	c.leave("page", "greedy", open[0])
+	if c.view("page", "greedy", build) == nil {
+		t.Error("a place that was left is not free")
+	}
+	c.leave("page", "other", other)
+	if len(c.readers) != 1 {
+		t.Errorf("readers that have gone are kept: %v", c.readers)
 	}
 }

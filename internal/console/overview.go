@@ -91,9 +91,8 @@ func sums(jobs []*wire.JobInfo, executors []*wire.ExecutorInfo) string {
 		}
 	}
 	return fmt.Sprintf("<p>%d jobs run, %d wait, %d are done, %d failed, %d were cancelled. %d executors of %d are "+
-		"alive, "+
-		"with %d "+
-		"slots.</p>", counts["running"], counts["waiting"], counts["done"], counts["failed"], counts["cancelled"],
+		"alive, with %d slots.</p>",
+		counts["running"], counts["waiting"], counts["done"], counts["failed"], counts["cancelled"],
 		free["alive"], len(executors), slots)
 }
 
@@ -123,21 +122,44 @@ func jobTable(jobs []*wire.JobInfo, from place, now time.Time) string {
 	var b strings.Builder
 	b.WriteString("<h2>Jobs</h2><form action=\"/compare\"><div class=\"wide\" tabindex=\"0\"><table><tr>" +
 		"<th>compare</th><th>id</th><th>job</th><th>state</th>" +
-		"<th class=\"n\">step</th><th>submitted</th><th class=\"n\">took</th><th>pool</th><th>owner</th>" +
-		"<th>why</th></tr>\n")
+		"<th class=\"n\">step</th><th class=\"n\">iteration</th><th class=\"n\">a second</th>" +
+		"<th class=\"n\">objective</th><th class=\"n\">about left</th><th>submitted</th><th class=\"n\">took</th>" +
+		"<th>pool</th><th>owner</th><th>why</th></tr>\n")
 	for _, j := range some {
 		why := j.Why
 		if j.Restarts > 0 {
 			why = fmt.Sprintf("restarted %d ×. %s", j.Restarts, why)
 		}
-		fmt.Fprintf(&b, "<tr><td><input type=\"checkbox\" name=\"job\" value=\"%s\" aria-label=\"compare %s\"></td>"+
-			"<td>%s</td><td>%s</td><td>%s</td><td class=\"n\">%d</td><td>%s</td><td "+
-			"class=\"n\">%s</td>"+
-			"<td>%s</td><td>%s</td><td>%s</td></tr>\n", text(j.Id), text(j.Id), link(jobPath(j.Id), j.Id),
-			text(j.Job), state(j.State), j.Step,
-			clock(j.SubmittedUnixNs), took(lasted(j, now)), text(j.Pool), text(j.Owner), text(brief(why)))
+		fmt.Fprintf(&b, "<tr><td><input type=\"checkbox\" name=\"job\" value=\"%s\" aria-label=\"compare "+
+			"%s\"></td><td>%s</td><td>%s</td><td>%s</td><td class=\"n\">%d</td>%s<td>%s</td><td "+
+			"class=\"n\">%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n",
+			text(j.Id), text(j.Id), link(jobPath(j.Id), j.Id),
+			text(j.Job), state(j.State), j.Step, standing(j), clock(j.SubmittedUnixNs), took(lasted(j, now)),
+			text(j.Pool), text(j.Owner), text(brief(why)))
 	}
 	b.WriteString("</table></div><p><button>Compare</button></p></form>" + links)
+	return b.String()
+}
+
+// standing returns the cells of how a job's loop stands: of one that does not run, how it stood last.
+func standing(j *wire.JobInfo) string {
+	iteration, rate, objective, left := "–", "–", "–", "–"
+	if s := j.Standing; s != nil {
+		iteration = fmt.Sprint(s.Iteration)
+		if s.Objective != nil {
+			objective = chart.Number(*s.Objective)
+		}
+		if j.State == "running" && s.PerSecond > 0 {
+			rate = chart.Number(s.PerSecond)
+		}
+		if j.State == "running" && s.LeftNs > 0 {
+			left = took(time.Duration(s.LeftNs))
+		}
+	}
+	var b strings.Builder
+	for _, cell := range []string{iteration, rate, objective, left} {
+		b.WriteString("<td class=\"n\">" + cell + "</td>")
+	}
 	return b.String()
 }
 
@@ -162,19 +184,27 @@ func executorTable(all []*wire.ExecutorInfo, from place) string {
 	})
 	some, links := listed(all, from.executors, func(at int) string { return place{from.jobs, at}.path("/") })
 	var b strings.Builder
-	b.WriteString("<h2>Executors</h2><div class=\"wide\" tabindex=\"0\"><table><tr><th>name</th><th>state</th>" +
-		"<th class=\"n\">slots</th><th class=\"n\">splits</th><th class=\"n\">rows a second</th><th>of the " +
-		"fastest</th>" +
-		"<th class=\"n\">memory</th><th class=\"n\">disk</th><th>since</th><th>why</th></tr>\n")
+	b.WriteString("<h2>Executors</h2><div class=\"wide\" tabindex=\"0\"><table><tr><th>name</th><th>state</th><th " +
+		"class=\"n\">slots</th><th class=\"n\">splits</th><th class=\"n\">rows a second</th><th>of the " +
+		"fastest</th><th class=\"n\">memory</th><th class=\"n\">disk</th><th>since</th><th>certificate until</th>" +
+		"<th>why</th></tr>\n")
 	for _, e := range some {
 		fmt.Fprintf(&b, "<tr><td>%s</td><td>%s</td><td class=\"n\">%d</td><td class=\"n\">%d</td><td "+
-			"class=\"n\">%s</td>"+
-			"<td>%s</td><td class=\"n\">%s</td><td class=\"n\">%s</td><td>%s</td><td>%s</td></tr>\n", text(e.Name),
+			"class=\"n\">%s</td><td>%s</td><td class=\"n\">%s</td><td "+
+			"class=\"n\">%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n", text(e.Name),
 			state(e.State), e.Slots, e.Splits, rate(e.RowsPerSecond), meter(e.RowsPerSecond, top), size(e.Memory),
-			size(e.Disk), clock(e.SinceUnixNs), text(brief(e.Why)))
+			size(e.Disk), clock(e.SinceUnixNs), until(e.CertificateUntilUnixNs), text(brief(e.Why)))
 	}
 	b.WriteString("</table></div>" + links)
 	return b.String()
+}
+
+// until returns when a certificate ends.
+func until(unixNs int64) string {
+	if unixNs == 0 {
+		return "none"
+	}
+	return clock(unixNs)
 }
 
 func rank(state string) int {

@@ -194,8 +194,8 @@ func targetOf(optimum, within float64) float64 {
 	return optimum + float64(within*max(1, math.Abs(optimum)))
 }
 
-// optima finds the least objective of each job: a convex one's by its exact methods run to their end, another's by all
-// runs of the table, run to their ends.
+// optima finds the objective that runs of each job are to come near: a convex one's least by its exact methods run to
+// their end, another's by all runs of the table, run to their ends; or what a number of BSP's steps come to.
 func (g *Gain) optima(ctx context.Context, r *Runner) (map[string]float64, error) {
 	var runs []Run
 	of := map[string][]Run{}
@@ -215,7 +215,7 @@ func (g *Gain) optima(ctx context.Context, r *Runner) (map[string]float64, error
 		}
 		for k := range g.Laws {
 			for _, d := range j.draws(&g.Laws[k]) {
-				for _, m := range append(j.methods(), auto) {
+				for _, m := range j.leading() {
 					add(&g.Laws[k], d, j.run(r.dataOf(j), &g.Laws[k], d.pace, slices.Concat(m, d.flags())))
 				}
 			}
@@ -236,6 +236,15 @@ func (g *Gain) optima(ctx context.Context, r *Runner) (map[string]float64, error
 		}
 	}
 	return least, nil
+}
+
+// leading returns methods of which the best says where a job that is not convex may come to.
+func (j *Job) leading() [][]string {
+	if j.Steps == 0 {
+		return append(j.methods(), auto)
+	}
+	return [][]string{slices.Concat([]string{"--sync", "bsp", "--tol", "0", "--max-iterations", strconv.Itoa(j.Steps)},
+		j.Descent)}
 }
 
 // Illustrate shows how the best exact run and auto have come to the least distance under the first law.

@@ -12,6 +12,8 @@ type Job struct {
 	Exact   []string // solvers; empty is the job's own
 	Convex  bool     // its optimum is known; else the best that any run has reached stands for it
 	Paper   []string // flags of the method of the A-BSP paper's own implementation
+	Descent []string // flags of steps along gradients of whole splits, beside SSP's and ASP's; empty is the job's own
+	Steps   int      // of BSP along such gradients, after which it is where all ways are to come; 0 is the optimum
 	Rate    int      // rows per second of speed 1: where rows are dear
 	Seeds   int      // of where it begins, on which it depends where it ends
 	Endless bool     // it has no rule that ends it but a number of iterations
@@ -47,7 +49,8 @@ func Jobs(s Size, seeds int) []Job {
 		{Name: "softmax", Verb: "softmax", Data: Data{"classes", dense, "parquet"}, Flags: penalty,
 			Exact: []string{"lbfgs", "auto"}, Convex: true, Paper: descent},
 		{Name: "mlp", Verb: "mlp", Data: Data{"classes", dense, "parquet"}, Flags: []string{"--layers", "16",
-			"--max-iterations", "600"}, Paper: []string{"--solver", "constant"}, Seeds: seeds, Batches: true},
+			"--max-iterations", "600"}, Paper: []string{"--solver", "constant"}, Seeds: seeds, Batches: true,
+			Descent: []string{"--solver", "constant", "--momentum", "0"}},
 		{Name: "kmeans", Verb: "kmeans", Data: Data{"kmeans", append(dense, "--k", "10"), "parquet"},
 			Flags: []string{"--k", "10", "--centers", "random"}, Seeds: seeds},
 		{Name: "als", Verb: "als", Data: Data{"als", []string{"--rows", strconv.Itoa(10 * s.Rows), "--users",

@@ -57,6 +57,34 @@ func TestModelsAreComparedByTheLastWay(t *testing.T) {
 	}
 }
 
+// TestANetworkEndsWhereBSPIsAfterThePapersSteps: its runs of tables 5 and 6 step as one another do, and end near what
+// bsp has come to.
+func TestANetworkEndsWhereBSPIsAfterThePapersSteps(t *testing.T) {
+	r, runs := pretend(t, `case "$*" in *"--sync bsp"*) echo '{"objective":1.5,"train_seconds":9,"iterations":51}';;
+*) echo '{"objective":1.501,"train_seconds":2,"iterations":53,"stopped_by":"target"}';; esac`)
+	m := NewPetuum(5, 1, Size{Rows: 2000, Features: 5})
+	m.Jobs = slices.DeleteFunc(m.Jobs, func(j Job) bool { return j.Name != "mlp" })
+	rows, err := m.Run(context.Background(), r)
+	if err != nil || len(rows) != 4 || rows[3].Seconds.Median != 2 || float64(rows[2].Theirs) != 2061.0/1599 {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	steps := 0
+	trainings := slices.DeleteFunc(runs(), func(run string) bool { return !strings.HasPrefix(run, "run ") })
+	for _, run := range trainings {
+		bsp := strings.Contains(run, "--sync bsp")
+		if bsp {
+			steps++
+		}
+		if !strings.Contains(run, "--solver constant --momentum 0") ||
+			bsp != strings.Contains(run, "--max-iterations 51") || bsp == strings.Contains(run, "--target 1.5") {
+			t.Errorf("run %q", run)
+		}
+	}
+	if steps != 1 || len(trainings) != 5 {
+		t.Errorf("%d runs of bsp, of %d", steps, len(trainings))
+	}
+}
+
 // TestTheTableOfModelsHasEightJobs under three laws, and each way says how.
 func TestTheTableOfModelsHasEightJobs(t *testing.T) {
 	m := NewModels(Size{Rows: 1000, Features: 5}, 1)

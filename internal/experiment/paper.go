@@ -105,7 +105,7 @@ func (j *Job) wholeGradients(flags ...string) []string {
 	if j.Verb == "kmeans" {
 		return flags
 	}
-	return append(flags, "--batch", "1000000000")
+	return slices.Concat(flags, []string{"--batch", "1000000000"}, j.Descent)
 }
 
 // Run makes the table.

@@ -92,8 +92,12 @@ func Studies(s Size) map[string]*Study {
 		studies["paper-fig13"].Cases = append(studies["paper-fig13"].Cases, Case{Name: name, Job: j,
 			Law: laws["multi-tenant"], Ways: pair, Steps: publishedOf(&j).iterations})
 	}
-	for name, steps := range map[string]int{"logistic": 88, "svm": 113, "mlp": 51, "kmeans": 45} {
-		studies["paper-fig17"].Cases = append(studies["paper-fig17"].Cases, Case{Name: name, Job: jobs[name],
+	for name, steps := range map[string]int{"logistic": 88, "svm": 113, "mlp": networkSteps, "kmeans": 45} {
+		j := jobs[name]
+		if j.Descent != nil {
+			j.Paper = j.Descent
+		}
+		studies["paper-fig17"].Cases = append(studies["paper-fig17"].Cases, Case{Name: name, Job: j,
 			Law: laws["multi-tenant"], Ways: []string{"BSP", "A-BSP", "SSP, s=3", "SSP, s=10"}, Steps: steps})
 	}
 	slices.SortFunc(studies["paper-fig17"].Cases, func(a, b Case) int { return strings.Compare(a.Name, b.Name) })

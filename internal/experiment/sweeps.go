@@ -5,15 +5,12 @@ import "strconv"
 // What sweeps say of themselves.
 const (
 	aboutSweep = "Seconds of computed time of an iteration: those of a run less those of its first ten, over the " +
-		"rest; " +
-		"medians over seeds of the law. Ideal is slots that are always busy, at the speeds that the law gives them. " +
-		"Idle is the share of their time in which slots waited, helped that of a worker's rows which others have " +
-		"processed for it, both of the whole run; the objective is that at its end. Where workers lead astray and " +
-		"begin " +
-		"again, the pass that they begin with is in their time."
+		"rest; medians over seeds of the law. Ideal is slots that are always busy, at the speeds that the law gives " +
+		"them. Idle is the share of their time in which slots waited, helped that of a worker's rows which others " +
+		"have processed for it, both of the whole run; the objective is that at its end. Where workers lead astray " +
+		"and begin again, the pass that they begin with is in their time."
 	aboutFlexRR = "A worker on each of sixteen slots. BSP is ssp with slack 0, SSP and FlexRR have slack 1, BSP RR " +
-		"is " +
-		"FlexRR without slack. The paper's figures are of MF, LDA and MLR (softmax) on 128 workers."
+		"is FlexRR without slack. The paper's figures are of MF, LDA and MLR (softmax) on 128 workers."
 )
 
 // Sweeps returns those that volley lab run knows, by name.
@@ -77,9 +74,8 @@ func flexrrs(s Size, seeds int) map[string]*Sweep {
 		return "disrupted:" + strconv.Itoa(d) + ":3p"
 	}, seeds, 0, 100, 200, 400), "A fifth of the machines, drawn anew every three balanced passes. The paper: SSP and "+
 		"BSP RR each take away up to 49 and 42 % of BSP's time, FlexRR matches Ideal, up to 63 % less.")
-	fig10 := base("FlexRR, figure 10: times of iterations by a power law", jobs[:1], nil, "The smaller the exponent, "+
-		"the "+
-		"longer the delays. The paper at 11: SSP 39, BSP RR 40 and FlexRR 48 % less than BSP (MF).")
+	fig10 := base("FlexRR, figure 10: times of iterations by a power law", jobs[:1], nil, "The smaller the "+
+		"exponent, the longer the delays. The paper at 11: SSP 39, BSP RR 40 and FlexRR 48 % less than BSP (MF).")
 	for _, alpha := range []string{"11", "7", "4"} {
 		fig10.Points = append(fig10.Points, Point{"α " + alpha, alone(flexrrWorkers, seeded("power-law:"+alpha+":",
 			seeds)...)})
@@ -88,22 +84,18 @@ func flexrrs(s Size, seeds int) map[string]*Sweep {
 	fig12 := base("FlexRR, figure 12: half of the machines have three quarters of the work", jobs[:1], []Point{
 		{"even", alone(flexrrWorkers, "rate:"+strconv.Itoa(defaultRate))}, {"uneven", alone(flexrrWorkers, "uneven")}},
 		"As speeds: half of the slots have a third of the others'. The paper: SSP takes 54 % longer than without, "+
-			"FlexRR "+
-			"is close to Ideal.")
+			"FlexRR is close to Ideal.")
 	fig12.Theirs = map[string]map[string]string{"uneven": {"SSP": "1.54 of even", "FlexRR": "close to Ideal"}}
 	fig13 := base("FlexRR, figure 13: parts of a clock that helpers may do", jobs[:1],
 		slowed(slowWorker, seeds, 100, 400), "Here helpers hold all rows. The paper, without delays: with a quarter "+
-			"of the data close to all of "+
-			"it, "+
-			"and much better than SSP.")
+			"of the data close to all of it, and much better than SSP.")
 	fig13.Ways = []Way{flexrrWays[1]}
 	for _, tail := range []string{"0.1", "0.25", "0.5", "1"} {
 		fig13.Ways = append(fig13.Ways, stepwise("tail "+tail, "flexrr", "--slack", "1", "--reassign-tail", tail))
 	}
 	fig11 := base("FlexRR, figure 11: how much its parameters matter", jobs[:1], slowed(slowWorker, seeds, 100, 400),
 		"The paper: with three helpers or more nearly Ideal; follow-ups of any size but none, though large ones do "+
-			"worse "+
-			"where delays are long; 100 to 10,000 checks an iteration.")
+			"worse where delays are long; 100 to 10,000 checks an iteration.")
 	fig11.Ways = sensitivity()
 	return map[string]*Sweep{"flexrr-fig7": fig7, "flexrr-fig8": fig8, "flexrr-fig9": fig9, "flexrr-fig10": fig10,
 		"flexrr-fig11": fig11, "flexrr-fig12": fig12, "flexrr-fig13": fig13}
@@ -171,6 +163,10 @@ func lazytables(s Size, seeds int) map[string]*Sweep {
 			stale(2, 1), syncs("asp", "asp")}}
 	fig3.Theirs = map[string]map[string]string{"no stragglers": {"{1, 0}": "236.2 s", "{2, 0}": "206.6 s",
 		"{4, 0}": "237.0 s", "{1, 3}": "222.7 s", "{2, 1}": "193.7 s"}}
+	fig4 := &Sweep{Title: "LazyTable, figure 4: what of an iteration is waiting, in topic modelling", Jobs: []Job{lda},
+		Points: fig3.Points, Clocks: 80, Ways: fig3.Ways, About: append(about[:2:2], "Waiting is the idle share of an "+
+			"iteration's seconds: for stragglers, and for rows that are fresh enough. The paper: what staleness "+
+			"takes away is waiting, and the less is left of it the less more staleness helps.")}
 	fig5 := &Sweep{Title: "LazyTable, figure 5: staleness in matrix factorization", Jobs: []Job{mf}, Reach: true,
 		Points: jitter, Clocks: 40, About: append(about[:2:2], "The paper: MF tolerates less staleness, and SSP with "+
 			"slack 1 is best.", aboutLoad),
@@ -179,10 +175,9 @@ func lazytables(s Size, seeds int) map[string]*Sweep {
 	straggling := []Way{stale(1, 0), stale(2, 0), stale(1, 1)}
 	fig6 := &Sweep{Title: "LazyTable, figure 6: threads that are delayed in turn", Jobs: []Job{lda}, Clocks: 42,
 		Ways: straggling, About: append(about[:2:2], "Machine m sleeps at iteration m, for a number of balanced "+
-			"passes. "+
-			"The "+
-			"paper: BSP's time of an iteration grows by the delay, A-BSP {2, 0}'s by half of it, SSP {1, 1}'s by an "+
-			"eighth or so (a machine's share) while the slack covers the delay, 1.4 iterations, and by half beyond.")}
+			"passes. The paper: BSP's time of an iteration grows by the delay, A-BSP {2, 0}'s by half of it, SSP "+
+			"{1, 1}'s by an eighth or so (a machine's share) while the slack covers the delay, 1.4 iterations, and "+
+			"by half beyond.")}
 	for _, d := range []string{"0", "0.5", "1", "2", "4"} {
 		law := "delayed:" + d + "p"
 		if d == "0" {
@@ -192,8 +187,8 @@ func lazytables(s Size, seeds int) map[string]*Sweep {
 	}
 	fig7 := &Sweep{Title: "LazyTable, figure 7: work in the background", Jobs: []Job{lda}, Clocks: 42, Ways: straggling,
 		About: append(about[:2:2], "In slots of time of a length each machine is at half its speed with a "+
-			"probability of "+
-			"10 %. The paper: ideally 5 % longer; SSP is close to that where slots are up to an iteration.")}
+			"probability of 10 %. The paper: ideally 5 % longer; SSP is close to that where slots are up to an "+
+			"iteration.")}
 	for _, d := range []string{"0.1", "0.5", "1", "2", "4"} {
 		fig7.Points = append(fig7.Points, Point{"slots of " + d + " passes", alone(lazyWorkers,
 			suffixed(seeded("disrupter:"+d+"p:", seeds), links)...)})
@@ -205,18 +200,15 @@ func lazytables(s Size, seeds int) map[string]*Sweep {
 		Ways: []Way{syncs("aggressive", "ssp", "--slack", "1"),
 			syncs("conservative", "ssp", "--slack", "1", "--prefetch", "conservative"),
 			syncs("off", "ssp", "--slack", "1", "--prefetch", "off")}}
-	return map[string]*Sweep{"lazytable-fig3": fig3, "lazytable-fig5": fig5, "lazytable-fig6": fig6,
-		"lazytable-fig7": fig7, "lazytable-fig9": fig9}
+	return map[string]*Sweep{"lazytable-fig3": fig3, "lazytable-fig4": fig4, "lazytable-fig5": fig5,
+		"lazytable-fig6": fig6, "lazytable-fig7": fig7, "lazytable-fig9": fig9}
 }
 
 const (
 	lazyWorkers = 8
 	aboutLoad   = "Reached is the first report whose objective (minus log-likelihood of a token's word, squared " +
-		"error) is " +
-		"no more than a thousandth above BSP's last, after a number of iterations at that way's seconds each; – is " +
-		"that " +
-		"it " +
-		"never was."
+		"error) is no more than a thousandth above BSP's last, after a number of iterations at that way's seconds " +
+		"each; – is that it never was."
 )
 
 func suffixed(all []string, by string) (out []string) {
@@ -231,9 +223,8 @@ func petuumScaling(s Size) map[string]*Sweep {
 	lda := topics(s, 50)
 	sweep := &Sweep{Title: "Petuum, figure 5: LDA by the number of workers", Jobs: []Job{lda}, Clocks: 22,
 		About: []string{aboutSweep, "Links of a gigabit a second. Times Ideal is what is lost to messages and " +
-			"waiting, so " +
-			"that the speedup by n workers is n over it. The paper has 2,000 topics and 8 to 32 cores, and a curve " +
-			"near linear."},
+			"waiting, so that the speedup by n workers is n over it. The paper has 2,000 topics and 8 to 32 cores, " +
+			"and a curve near linear."},
 		Ways: []Way{syncs("cap(1)", "cap", "--slack", "1"), syncs("vap", "vap", "--value-bound", "64"),
 			syncs("bsp", "bsp")}}
 	for _, n := range []int{1, 2, 4, 8, 16, 32} {

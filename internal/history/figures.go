@@ -13,14 +13,17 @@ import (
 )
 
 // FigureNames are the names of a run's figures, in the order in which they are shown.
-var FigureNames = []string{"objective", "shares", "step", "cursors", "speeds", "phases", "work", "processed", "bytes",
-	"tables"}
+var FigureNames = []string{"objective", "course", "shares", "step", "cursors", "speeds", "phases", "work", "processed",
+	"bytes", "tables", "slots", "workers", "reads", "helped", "sent", "sizes", "plan", "tasks", "partitions",
+	"fetched", "ran"}
 
 // Figures returns a run's figures, by name; it may not have each.
 func (c *Run) Figures() map[string]chart.Figure {
-	all := map[string]chart.Figure{"objective": objective(c), "tables": c.tables()}
+	all := map[string]chart.Figure{"objective": objective(c), "course": c.byIteration()}
+	c.tablesFigures(all)
+	c.planFigures(all)
 	if len(c.Steps) > 0 {
-		all["shares"], all["step"], all["cursors"], all["speeds"] = c.shares(), c.lastStep(), c.cursors(), c.paces()
+		all["shares"], all["step"], all["cursors"], all["speeds"] = c.shares(), c.step(), c.cursors(), c.paces()
 		all["phases"], all["work"] = c.phases(), c.processTimes()
 		all["processed"], all["bytes"] = c.processed(), c.bytes()
 	}
@@ -46,7 +49,7 @@ func draw(b *strings.Builder, runs []Run, write func(run int, name string, f cha
 			fmt.Fprintf(b, "<h2>%s</h2>\n", html.EscapeString(runs[i].Name))
 		}
 		runs[i].say(b)
-		if len(runs[i].Steps) == 0 {
+		if len(runs[i].Steps) == 0 && len(runs[i].Ran) == 0 && runs[i].Used == nil {
 			b.WriteString("<p>It has no training steps.</p>\n")
 		}
 		figures := runs[i].Figures()
@@ -55,6 +58,7 @@ func draw(b *strings.Builder, runs []Run, write func(run int, name string, f cha
 				write(i, name, f)
 			}
 		}
+		b.WriteString(runs[i].Environment())
 	}
 }
 
@@ -67,13 +71,25 @@ func (c *Run) say(b *strings.Builder) {
 
 // objective shows that of a run, by time.
 func objective(c *Run) chart.Figure {
-	return chart.Figure{Title: "Objective by time",
+	return chart.Figure{Title: "Objective by time", Here: c.hereObjective(),
 		Of: &chart.Lines{Across: "seconds", Up: "objective", Loose: true, Lines: []chart.Line{c.line(0)}},
 		Read: "Good: a line that falls, and then lies still. Bad: one that goes up and down to the end, as steps of " +
-			"a part of " +
-			"the rows do. Then compare the shares below, or run once under --sync bsp. Hollow points are steps that " +
-			"ended " +
-			"before every row was processed."}
+			"a part of the rows do. Then compare the shares below, or run once under --sync bsp. Hollow points are " +
+			"of steps that ended before every row was processed, with whiskers of two standard errors; filled ones " +
+			"are of all rows, as passes beside steps are."}
+}
+
+// byIteration shows the objective by iteration.
+func (c *Run) byIteration() chart.Figure {
+	l := c.line(0)
+	for i, p := range c.Points {
+		l.X[i] = float64(p.Iteration)
+	}
+	return chart.Figure{Title: "Objective by iteration",
+		Of: &chart.Lines{Across: "iteration", Up: "objective", Loose: true, Lines: []chart.Line{l}},
+		Read: "Good: the course of a run under --sync bsp, which this can be compared with. Bad: many more " +
+			"iterations for the same objective: what steps leave out costs more than they save. Then raise " +
+			"--sync-ratio."}
 }
 
 // line returns how far the objective is above a number, by time.
@@ -83,6 +99,7 @@ func (c *Run) line(least float64) chart.Line {
 		l.X, l.Y = append(l.X, p.Ended.Seconds()), append(l.Y, p.Objective-least)
 		l.Open = append(l.Open, p.Cut)
 	}
+	l.Err = scatter(c.Points)
 	return l
 }
 
@@ -109,28 +126,9 @@ func Convergence(runs []Run) chart.Figure {
 		}
 	}
 	return chart.Figure{Title: "Objective above the least of all runs, by time", Of: lines,
-		Read: "Good: a line that falls steeply, and goes on falling. Bad: one that lies flat, or rises. Then look at " +
-			"the shares below: where many are low, raise --sync-ratio, or leave it to --sync auto. Hollow points are " +
-			"steps " +
-			"that ended before every row was processed."}
-}
-
-// tables shows how workers on parameter tables keep to each other.
-func (c *Run) tables() chart.Figure {
-	lines := &chart.Lines{Across: "iteration", Up: "clocks", Lines: []chart.Line{{Name: "the fastest worker ahead of " +
-		"the " +
-		"slowest"}, {Name: "age of the oldest value read"}, {Name: "slack"}}}
-	for _, t := range c.Tables {
-		for i, v := range []float64{t.Ahead, t.Stale, t.Slack} {
-			if l := &lines.Lines[i]; !math.IsNaN(v) {
-				l.X, l.Y = append(l.X, float64(t.Iteration)), append(l.Y, v)
-			}
-		}
-	}
-	return chart.Figure{Title: "How far workers on tables are from each other", Of: lines,
-		Read: "Good: lines below the slack: workers seldom wait. Bad: lines that lie at it: the fast wait for the " +
-			"slow. " +
-			"Then raise --slack, or let others help (--sync flexrr)."}
+		Read: "Good: a line that falls steeply, and goes on falling. Bad: one that lies flat, or rises. Then look " +
+			"at the shares below: where many are low, raise --sync-ratio, or leave it to --sync auto. Hollow points " +
+			"are steps that ended before every row was processed."}
 }
 
 // shares shows the share of each split in each step.
@@ -140,95 +138,43 @@ func (c *Run) shares() chart.Figure {
 		strip.Columns = append(strip.Columns, chart.Column{Name: strconv.Itoa(s.Number), Mark: s.Moves > 0,
 			Shares: s.Shares})
 	}
-	return chart.Figure{Title: "Share of each split in each step", Of: strip,
+	return chart.Figure{Title: "Share of each split in each step", Of: strip, Here: c.hereShares(),
 		Read: "Good: full cells all over, or pale ones that are full in the next step: what was left out comes first " +
 			"there. Bad: rows that stay pale, whose data the model does not learn from. Then raise --sync-ratio, or " +
 			"find out why the executor of those splits is slow. A ▾ marks a step after which splits moved to other " +
 			"executors."}
 }
 
-// What executors do in a step.
-const (
-	folding = iota
-	helping
-	waiting
-	merging
-)
-
-// lastStep shows what each executor did in the last step.
-func (c *Run) lastStep() chart.Figure {
-	s := c.Last
-	g := &chart.Gantt{Of: "seconds", Idle: waiting, Kinds: []string{"folds its own splits", "folds pieces of others'",
-		"waits", "merges and sends"}}
-	for e, w := range s.Executors {
-		g.Names = append(g.Names, c.name(e))
-		g.Rows = append(g.Rows, c.spans(e, w))
-	}
-	if len(g.Rows) > 0 {
-		g.Marks = c.marks()
-	}
-	return chart.Figure{Title: fmt.Sprintf("Step %d: what each executor did", s.Number), Of: g,
-		Read: "Good: bars that reach the step's end, with little that is hollow. Bad: long hollow stretches, which " +
-			"are waiting. Then let splits move to who waits (--exchange rate), or lower --sync-ratio. When work " +
-			"began is not told by executors: it is drawn from the left. A ✕ marks an executor " +
-			"that is lost."}
-}
-
-// spans returns what an executor did in the last step.
-func (c *Run) spans(e int, w Work) []chart.Span {
-	s, others := c.Last, 0.0
-	if e < len(c.Speeds) && float64(c.Speeds[e]) > 0 {
-		others = min(w.Busy.Seconds(), float64(w.Helped)/float64(c.Speeds[e]))
-	}
-	busy, here := w.Busy.Seconds(), max(w.Busy, w.Arrived).Seconds()
-	stop := min(max(busy, s.Stop.Seconds()), here)
-	return []chart.Span{{From: 0, To: busy - others, Kind: folding}, {From: busy - others, To: busy, Kind: helping},
-		{From: busy, To: stop, Kind: waiting}, {From: stop, To: here, Kind: merging},
-		{From: here, To: max(here, s.Took.Seconds()), Kind: waiting}}
-}
-
-// marks returns the times of the last step.
-func (c *Run) marks() (all []chart.Mark) {
-	s := c.Last
-	if s.First > 0 && s.First < s.Stop {
-		all = append(all, chart.Mark{At: s.First.Seconds(),
-			Name: fmt.Sprintf("first finisher, %.0f %% of all rows reported", 100*s.Reached[0])})
-	}
-	if s.Stop > 0 {
-		name := "every row is processed"
-		if s.Cuts > 0 {
-			name = fmt.Sprintf("the step is cut, %.0f %% of all rows reported", 100*s.Reached[1])
-		}
-		all = append(all, chart.Mark{At: s.Stop.Seconds(), Name: name})
-	}
-	all = append(all, chart.Mark{At: s.Took.Seconds(), Name: "all results are merged"})
-	if waited, known := c.waited(s); known && float64(waited) > worth*float64(s.Took) {
-		all = append(all, chart.Mark{At: waited.Seconds(), Name: "would have ended under bsp, about"})
-	}
-	return all
-}
-
 // name returns that of an executor.
 func (c *Run) name(e int) string {
-	switch {
-	case e >= len(c.Executors):
+	if e >= len(c.Executors) {
 		return strconv.Itoa(e)
-	case slices.Contains(c.Lost, c.Executors[e]):
-		return "✕ " + c.Executors[e]
 	}
-	return c.Executors[e]
+	return c.marked(c.Executors[e])
+}
+
+// marked returns the name of an executor, with a mark where it is lost.
+func (c *Run) marked(name string) string {
+	if slices.Contains(c.Lost, name) {
+		return "✕ " + name
+	}
+	return name
 }
 
 // cursors shows which part of each split the last step has processed.
 func (c *Run) cursors() chart.Figure {
 	s := c.Last
-	g := &chart.Gantt{Of: "of its rows", Idle: 1, Kinds: []string{"processed in this step", "left out"}}
+	g := &chart.Gantt{Of: "of its rows", Idle: 1, Kinds: []chart.Kind{{Name: "processed in this step"},
+		{Name: "left out"}}}
 	moved := map[int]bool{}
 	for _, m := range s.Moved {
 		moved[m.Split] = true
 	}
-	for i := range s.Cursors {
+	for _, i := range c.byOwner(len(s.Cursors)) {
 		name := fmt.Sprintf("split %d", i)
+		if owner := c.owner(i); owner != "" {
+			name += ", " + owner
+		}
 		if moved[i] {
 			name += " ▾"
 		}
@@ -237,10 +183,20 @@ func (c *Run) cursors() chart.Figure {
 		}
 		g.Names, g.Rows = append(g.Names, name), append(g.Rows, read(s.Cursors[i], s.Shares[i]))
 	}
-	return chart.Figure{Title: fmt.Sprintf("Step %d: the rows of each split that it has", s.Number), Of: g,
+	title := fmt.Sprintf("Step %d: which rows of each split it processed, by executor", s.Number)
+	return chart.Figure{Title: title, Of: g,
 		Read: "Good: bars that are full, or begin where those of the step before have ended. Bad: the same gap in " +
 			"every step, whose rows are never seen: see that --cursor is on. A ▾ marks a split that moves to another " +
 			"executor after the step, a ✕ one that the step went on without."}
+}
+
+// byOwner returns splits, those of one executor together.
+func (c *Run) byOwner(n int) (splits []int) {
+	for i := range n {
+		splits = append(splits, i)
+	}
+	slices.SortStableFunc(splits, func(a, b int) int { return strings.Compare(c.owner(a), c.owner(b)) })
+	return splits
 }
 
 // read returns the part of a split from a cursor on, which goes on at its first row.
@@ -260,7 +216,7 @@ func (c *Run) paces() chart.Figure {
 		speeds, names = append(speeds, float64(v)), append(names, c.name(e))
 	}
 	return chart.Figure{Title: "Rows a second of each executor", Of: &chart.Bars{Of: "rows a second",
-		None: "not known", Weak: even, Names: names, Bars: speeds},
+		None: "not known", Weak: even, Names: names, Bars: speeds}, Here: c.herePaces(),
 		Read: "Good: bars of one length. Bad: a short one: its executor is slow, or shared with others. Then give it " +
 			"fewer slots, let splits move (--exchange rate), or see what else its machine does."}
 }
@@ -268,7 +224,8 @@ func (c *Run) paces() chart.Figure {
 // phases shows what steps' time goes into.
 func (c *Run) phases() chart.Figure {
 	stack := &chart.Stack{Across: "step", Up: "seconds",
-		Parts: []string{"send", "until the first finisher", "after it", "collect", "update", "exchange"}}
+		Parts:   []string{"send", "until the first finisher", "after it", "collect", "update", "exchange"},
+		Colours: []int{3, 0, 1, 4, 2, 5}}
 	for _, s := range c.Steps {
 		if s.Phases == nil {
 			continue
@@ -280,7 +237,7 @@ func (c *Run) phases() chart.Figure {
 		}
 		stack.Steps, stack.Last = append(stack.Steps, part), s.Number
 	}
-	return chart.Figure{Title: "What the time of steps goes into", Of: stack,
+	return chart.Figure{Title: "What the time of steps goes into", Of: stack, Here: c.herePhases(),
 		Read: "Good: nearly all is until the first finisher, when all executors work. Bad: much after it, which is " +
 			"waiting for the slow: lower --sync-ratio; or much to send and collect, which is the network: use fewer, " +
 			"larger splits."}
@@ -288,24 +245,26 @@ func (c *Run) phases() chart.Figure {
 
 // processed shows how often the rows of each split have been folded, the least first.
 func (c *Run) processed() chart.Figure {
-	l := chart.Line{Name: "splits, the least processed first"}
+	l := chart.Line{Name: "splits, each by its place"}
 	for i, n := range slices.Sorted(slices.Values(c.Processed)) {
 		l.X, l.Y = append(l.X, float64(i+1)), append(l.Y, n)
 	}
-	return chart.Figure{Title: "Times that each split was processed, the least first",
-		Of: &chart.Lines{Across: "split", Up: "times", Lines: []chart.Line{l}},
+	return chart.Figure{Title: "Times that each split was processed, the least first", Here: c.hereProcessed(),
+		Of: &chart.Lines{Across: "place of a split", Up: "times", Lines: []chart.Line{l}},
 		Read: "Good: a flat line, as all splits count alike. Bad: one that begins low: a few splits are left out " +
 			"again and again. Then raise --min-share, which is how much of each split a step has at the least."}
 }
 
-// processTimes shows how long the fastest, the median and the slowest executor have folded in each step.
+// processTimes shows how long executors have folded in each step: the longest, the median and the shortest time.
 func (c *Run) processTimes() chart.Figure {
 	lines := &chart.Lines{Across: "step", Up: "seconds",
-		Lines: []chart.Line{{Name: "slowest"}, {Name: "median"}, {Name: "fastest"}}}
+		Lines: []chart.Line{{Name: "longest"}, {Name: "median"}, {Name: "shortest"}}}
 	for _, s := range c.Steps {
 		var busy []time.Duration
 		for _, w := range s.Executors {
-			busy = append(busy, w.Busy)
+			if w.Arrived > 0 { // others are lost, or had nothing to do
+				busy = append(busy, w.Busy)
+			}
 		}
 		if slices.Sort(busy); len(busy) == 0 {
 			continue
@@ -316,7 +275,7 @@ func (c *Run) processTimes() chart.Figure {
 		}
 	}
 	return chart.Figure{Title: "Seconds that executors work in each step", Of: lines,
-		Read: "Good: lines that lie together, as all executors work until the step ends. Bad: a fastest one far " +
+		Read: "Good: lines that lie together, as all executors work until the step ends. Bad: a shortest one far " +
 			"below, which has idled. Then let splits move (--exchange rate), or make more of them (--splits)."}
 }
 

@@ -39,7 +39,7 @@ func TestFiguresOfRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(raw)
-	for what, want := range map[string]int{"<polyline": 2 + 1 + 2*5, "▾</text>": 2 * 3, "slow</text>": 4,
+	for what, want := range map[string]int{"<polyline": 2 + 1 + 2*6, "▾</text>": 2 * 3, "slow</text>": 4,
 		"✕</text>": 2, "the step is cut": 4, "3 splits in 4 steps: 4 of 12 were taken as a whole, 4 not at all": 2,
 		"a &#34;&lt;log&gt;&#34;</h2>": 2, "<log>": 0, "It has no training steps.": 1, "NaN": 0} {
 		if got := strings.Count(page, what); got != want {

@@ -3,6 +3,7 @@ package history
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -14,14 +15,22 @@ import (
 )
 
 // Read reads the event log of a run, whose decisions must follow from the reports that it has.
-func Read(path, name string) (Run, error) {
+func Read(path, name string) (Run, error) { return ReadAs(path, name, func(int) {}) }
+
+// ReadAs does the same, and tells of each line that it has read how long it was.
+func ReadAs(path, name string, read func(bytes int)) (Run, error) {
 	f := Follow(path, name)
-	if err := audit.FollowFile("draw", path, f.add); err != nil {
+	err := audit.FollowFile("draw", path, func(t audit.Told, bytes int) {
+		read(bytes)
+		f.add(t)
+	})
+	if err != nil {
 		return Run{}, err
 	}
 	c := f.Run()
-	if len(c.Points) == 0 && len(c.Steps) == 0 {
-		return c, fault.Newf(fault.BadInput, "draw", path, "it has no pass whose reports are kept")
+	if len(c.Points) == 0 && len(c.Steps) == 0 && len(c.Ran) == 0 && c.Used == nil {
+		return c, fault.Newf(fault.BadInput, "draw", path, "it has no pass whose reports are kept, no action, and no "+
+			"workers on tables")
 	}
 	return c, nil
 }
@@ -33,9 +42,13 @@ type Following struct {
 	log    *audit.Following
 	part   []byte  // of a line whose end has not come
 	rows   []int64 // of the splits of the first pack, which figures are of
-	owner  []int   // of each split
 	speeds map[string][]float64
+	line   int     // of the last step, in the log
+	batch  float64 // share of rows that a step is of, where its line has none
 	failed error
+
+	loop, turned, base int               // the last loop, its last iteration, and those of loops before it
+	ofLoop, earlier    *driver.LogTables // what workers on tables have done in it, and before
 }
 
 // Follow begins to follow the log of a path.
@@ -71,7 +84,7 @@ func (f *Following) Write(raw []byte) (n int, err error) {
 func (f *Following) Run() Run {
 	c := f.run
 	c.Points, c.Steps, c.Processed = slices.Clone(c.Points), slices.Clone(c.Steps), slices.Clone(c.Processed)
-	c.Tables = slices.Clone(c.Tables)
+	c.Tables, c.Plan, c.Ran = slices.Clone(c.Tables), slices.Clone(c.Plan), slices.Clone(c.Ran)
 	c.Speeds = nil
 	for _, name := range c.Executors {
 		median := Known(math.NaN())
@@ -92,6 +105,18 @@ func (f *Following) add(t audit.Told) {
 		f.run.StoppedBy = t.Footer.StoppedBy
 	case t.Iteration != nil:
 		f.iteration(t.Iteration)
+	case t.Plan != nil:
+		f.plan(t.Plan)
+	case t.Action != nil:
+		f.action(t.Action)
+	case t.Shuffle != nil:
+		f.shuffled(t.Shuffle)
+	case t.Slots != nil:
+		f.did(t.Slots)
+	case t.Tables != nil:
+		f.used(t.Tables)
+	case t.Resume != nil:
+		f.resumed()
 	case !t.Known:
 	case t.Step != nil:
 		f.run.thin()
@@ -104,7 +129,7 @@ func (f *Following) add(t audit.Told) {
 
 func (f *Following) begin(h *driver.LogHeader) {
 	c := &f.run
-	c.Version = h.Version
+	c.Version, c.Settings = h.Version, environment(h)
 	c.Job, c.Sync, c.Splits, c.Exchange = h.Job, h.Options.Sync, len(h.N), h.Options.Exchange
 	if c.Sync == "absp" || c.Sync == "deadline" {
 		c.Ratio = h.Options.Ratio
@@ -112,7 +137,7 @@ func (f *Following) begin(h *driver.LogHeader) {
 	for _, n := range h.N {
 		c.Rows += n
 	}
-	c.Processed, f.rows = make([]float64, len(h.N)), h.N
+	c.Processed, f.rows, f.batch = make([]float64, len(h.N)), h.N, h.Options.BatchFraction
 	var args struct {
 		MaxIterations int
 		MaxTime       time.Duration
@@ -145,8 +170,9 @@ func (f *Following) begin(h *driver.LogHeader) {
 func (f *Following) iteration(i *driver.LogIteration) {
 	f.run.thin()
 	at := time.Duration(i.TookNs)
-	f.point(Point{Iteration: i.Iteration, Began: at, Ended: at}, i.Values)
-	f.clock(i.Iteration, i.Values)
+	n := f.turn(i.Loop, i.Iteration)
+	f.point(Point{Iteration: n, Began: at, Ended: at}, i.Values)
+	f.clock(n, i.Values)
 }
 
 // clock adds how far workers on tables were from each other, where that is known.
@@ -170,21 +196,31 @@ func (f *Following) point(p Point, values map[string]float64) {
 	}
 }
 
+// withoutLoops is the last version of logs that do not say which loop a step is of.
+const withoutLoops = 8
+
 // step adds a training step.
 func (f *Following) step(t audit.Told) {
 	l := t.Step
 	f.saw(t)
-	f.point(Point{Began: t.Began, Ended: t.Ended, Iteration: l.Iteration, Step: true, Cut: l.Cut}, l.Values)
-	s := Step{Iteration: l.Iteration, Cuts: count01(l.Cut), Moves: len(l.Moves), Moved: l.Moves, Why: l.Why,
+	loop := 0 // older logs do not say it, nor is a step of none
+	if f.run.Version > withoutLoops && l.Iteration > 0 {
+		loop = max(1, l.Loop)
+	}
+	n := f.turn(loop, l.Iteration)
+	f.point(Point{Began: t.Began, Ended: t.Ended, Iteration: n, Step: true, Cut: l.Cut}, l.Values)
+	s := Step{Iteration: n, Cuts: count01(l.Cut), Moves: len(l.Moves), Moved: l.Moves, Why: l.Why,
 		Ratio: l.Ratio, Bytes: l.Bytes, Retried: l.Retried, Missing: l.Missing,
 		Reached: [2]float64{l.ShareFirst, l.ShareStop}, Stop: time.Duration(l.Phases.Compute)}
 	phases := l.Phases
 	s.Phases, s.First = &phases, max(0, s.Stop-time.Duration(phases.Wait))
 	if l.Pack == 0 {
 		if len(l.Placement) > 0 {
-			f.owner = l.Placement
+			f.run.Owners = l.Placement
 		}
-		s.Batch = l.Batch
+		if s.Batch = l.Batch; s.Batch == 0 {
+			s.Batch = f.batch
+		}
 		f.covered(&s, l.C, l.Cursor)
 	}
 	f.took(&s, t)
@@ -196,7 +232,10 @@ func (f *Following) pass(t audit.Told) {
 	p := Point{Began: t.Began, Ended: t.Ended, Iteration: e.Iteration, Step: e.Work}
 	values := map[string]float64{}
 	if e.Commit != nil {
-		p.Iteration, values = e.Commit.Iteration, e.Commit.Values
+		turn := f.turn(e.Commit.Loop, e.Commit.Iteration)
+		if values = e.Commit.Values; e.Objective == nil { // with one it has the program's own count
+			p.Iteration = turn
+		}
 		f.clock(p.Iteration, values)
 	}
 	if e.Objective != nil {
@@ -232,6 +271,7 @@ func (f *Following) covered(s *Step, counts, cursors []int64) {
 		sum += s.Shares[i]
 		f.run.Processed[i] += s.Shares[i]
 	}
+	f.run.covered++
 	if len(f.rows) > 0 {
 		s.Share = sum / float64(len(f.rows))
 	}
@@ -240,12 +280,12 @@ func (f *Following) covered(s *Step, counts, cursors []int64) {
 
 // ofExecutors adds the rows of splits up by who owns them; nil where that is not known.
 func (f *Following) ofExecutors() []int64 {
-	if len(f.owner) != len(f.rows) || len(f.run.Executors) == 0 {
+	if len(f.run.Owners) != len(f.rows) || len(f.run.Executors) == 0 {
 		return nil
 	}
 	sums := make([]int64, len(f.run.Executors))
 	for i, n := range f.rows {
-		if of := f.owner[i]; of >= 0 && of < len(sums) {
+		if of := f.run.Owners[i]; of >= 0 && of < len(sums) {
 			sums[of] += n
 		}
 	}
@@ -254,19 +294,15 @@ func (f *Following) ofExecutors() []int64 {
 
 // took notes when a step was, and what executors did in it.
 func (f *Following) took(s *Step, t audit.Told) {
-	before := 0
-	if n := len(f.run.Steps); n > 0 {
-		before = f.run.Steps[n-1].Number
-	}
-	s.Number, s.Of, s.Began, s.Ended = before+1, 1, t.Began, t.Ended
+	s.Number, s.Of, s.Began, s.Ended = f.steps()+1, 1, t.Began, t.Ended
 	s.Took = s.Ended - s.Began
 	s.Longest = s.Took
 	if r := t.Report; r != nil {
-		for e, busy := range r.Busy {
-			s.Executors = append(s.Executors, Work{Busy: busy, Arrived: r.Arrived[e], Helped: r.Helped[e]})
+		for _, e := range r.Slots {
+			s.Executors = append(s.Executors, Work{Busy: e.Busy, Arrived: e.Arrived, Helped: e.Helped})
 		}
 	}
-	f.run.Last = s
+	f.run.Last, f.line = s, t.Number
 	kept := *s
 	kept.Cursors, kept.Moved, kept.Missing = nil, nil, nil
 	kept.Shares = slices.Clone(s.Shares)
@@ -279,21 +315,47 @@ const mostSpeeds = 512
 // saw takes the executors, and the speeds that they were seen to have.
 func (f *Following) saw(t audit.Told) {
 	if len(t.Executors) > 0 {
-		before := f.run.Executors
-		if len(before) > len(t.Executors) || !slices.Equal(before, t.Executors[:len(before)]) {
-			for i := range f.run.Steps { // whose places are of others now
-				f.run.Steps[i].Owns = nil
-			}
-		}
-		f.run.Executors, f.run.Lost = t.Executors, t.Lost
+		f.known(t.Executors, t.Lost)
 	}
 	for _, s := range t.Speeds {
 		if s.RowsPerSecond > 0 && s.Executor < len(f.run.Executors) {
-			name := f.run.Executors[s.Executor]
-			all := append(f.speeds[name], s.RowsPerSecond)
-			f.speeds[name] = all[max(0, len(all)-mostSpeeds):]
+			f.speed(f.run.Executors[s.Executor], s.RowsPerSecond)
 		}
 	}
+}
+
+// known takes the executors that there are, and which of them are lost.
+func (f *Following) known(names, lost []string) {
+	before := f.run.Executors
+	if len(before) > len(names) || !slices.Equal(before, names[:len(before)]) {
+		for i := range f.run.Steps { // whose places are of others now
+			f.run.Steps[i].Owns = nil
+		}
+	}
+	f.run.Executors, f.run.Lost = names, lost
+	for _, name := range lost {
+		if _, known := f.run.gone[name]; !known {
+			f.run.gone = maps.Clone(f.run.gone) // who draws may have that of before
+			if f.run.gone == nil {
+				f.run.gone = map[string]int{}
+			}
+			f.run.gone[name] = f.steps() + 1
+		}
+	}
+}
+
+// steps returns how many there were before the one in hand.
+func (f *Following) steps() int {
+	if n := len(f.run.Steps); n > 0 {
+		return f.run.Steps[n-1].Number
+	}
+	return 0
+}
+
+// speed takes how many rows a second an executor was seen to fold.
+func (f *Following) speed(executor string, rows float64) {
+	all := append(f.speeds[executor], rows)
+	f.speeds[executor] = all[max(0, len(all)-mostSpeeds):]
 }
 
 func count01(yes bool) int {

@@ -35,16 +35,25 @@ type Run struct {
 	Points    []Point       `json:"points"`
 	Steps     []Step        `json:"steps"`
 	Tables    []Clock       `json:"tables,omitempty"`
+	Used      *Use          `json:"tables_used,omitempty"`      // by workers on them, as it was told last
 	Processed []float64     `json:"processed,omitempty"`        // how often the rows of each split were folded in steps
 	StoppedBy string        `json:"stopped_by"`                 // empty is that the log has no end
 	Last      *Step         `json:"-"`                          // step, by itself
+	Told      *Step         `json:"-"`                          // the last whose slots are known
 	LeftOut   bool          `json:"reports_left_out,omitempty"` // its log does not have what executors reported
 	Most      int           `json:"most_iterations"`            // that it may make; 0 is not known
 	MostTime  time.Duration `json:"most_time_ns"`               // that it may take; 0 is not known
 	// Goes is that the run is known to go on, and Partial that its log is not read to its end.
-	Goes    bool `json:"-"`
-	Partial bool `json:"-"`
-	passes  bool // steps are passes of a method, or some are
+	Goes     bool                `json:"-"`
+	Partial  bool                `json:"-"`
+	Plan     []Operation         `json:"plan,omitempty"`
+	Ran      []driver.LogTasksOn `json:"tasks_on,omitempty"` // what each executor's tasks have come to
+	Ended    time.Duration       `json:"-"`                  // the last action
+	Settings []Setting           `json:"environment,omitempty"`
+	Owners   []int               `json:"owners,omitempty"` // place of each split's executor in Executors, as they are now
+	gone     map[string]int      // step by which executors were lost
+	covered  int                 // steps that Processed is of
+	passes   bool                // steps are passes of a method, or some are
 }
 
 // Point is an objective that a step, an evaluation or an iteration of a loop without steps has found.
@@ -67,31 +76,32 @@ type Clock struct {
 
 // Step is a step of a run, or several in a row, where it is too long to keep each.
 type Step struct {
-	Number    int               `json:"number"` // of the last of them, from 1
-	Of        int               `json:"of"`     // how many
-	Began     time.Duration     `json:"began_ns"`
-	Ended     time.Duration     `json:"ended_ns"`
-	Took      time.Duration     `json:"took_ns"` // together
-	Iteration int               `json:"iteration"`
-	Cuts      int               `json:"cuts"`                // how many ended before every row was processed
-	Share     float64           `json:"share"`               // the mean share of splits' rows
-	Shares    []float64         `json:"shares,omitempty"`    // of each split's rows, the least
-	Moves     int               `json:"moves"`               // of splits, that begin after them
-	Phases    *driver.LogPhases `json:"phases_ns,omitempty"` // together
-	Bytes     int64             `json:"bytes,omitempty"`     // together
-	Retried   int               `json:"retried,omitempty"`   // tasks
-	Owns      []int64           `json:"owns,omitempty"`      // rows of each executor's splits
-	Batch     float64           `json:"batch,omitempty"`     // share of them that a step is of; 0 is all
-	Ratio     float64           `json:"ratio,omitempty"`     // that auto has chosen
-	Why       string            `json:"why,omitempty"`       // auto has chosen so
-	Executors []Work            `json:"work,omitempty"`      // what each did in the longest of them
-	Longest   time.Duration     `json:"longest_ns"`          // of them
-	First     time.Duration     `json:"first_ns,omitempty"`  // when the first executor had finished, in the longest
-	Stop      time.Duration     `json:"stop_ns,omitempty"`   // when that one was to end
-	Reached   [2]float64        `json:"reached"`             // shares of all rows processed at both
-	Cursors   []float64         `json:"-"`                   // where each split began, as a share of its rows
-	Moved     []driver.LogMove  `json:"-"`
-	Missing   []int             `json:"-"`
+	Number    int                 `json:"number"` // of the last of them, from 1
+	Of        int                 `json:"of"`     // how many
+	Began     time.Duration       `json:"began_ns"`
+	Ended     time.Duration       `json:"ended_ns"`
+	Took      time.Duration       `json:"took_ns"` // together
+	Iteration int                 `json:"iteration"`
+	Cuts      int                 `json:"cuts"`                // how many ended before every row was processed
+	Share     float64             `json:"share"`               // the mean share of splits' rows
+	Shares    []float64           `json:"shares,omitempty"`    // of each split's rows, the least
+	Moves     int                 `json:"moves"`               // of splits, that begin after them
+	Phases    *driver.LogPhases   `json:"phases_ns,omitempty"` // together
+	Bytes     int64               `json:"bytes,omitempty"`     // together
+	Retried   int                 `json:"retried,omitempty"`   // tasks
+	Owns      []int64             `json:"owns,omitempty"`      // rows of each executor's splits
+	Batch     float64             `json:"batch,omitempty"`     // share of them that a step is of; 0 is all
+	Ratio     float64             `json:"ratio,omitempty"`     // that auto has chosen
+	Why       string              `json:"why,omitempty"`       // auto has chosen so
+	Executors []Work              `json:"work,omitempty"`      // what each did in the longest of them
+	Longest   time.Duration       `json:"longest_ns"`          // of them
+	First     time.Duration       `json:"first_ns,omitempty"`  // when the first executor had finished, in the longest
+	Stop      time.Duration       `json:"stop_ns,omitempty"`   // when that one was to end
+	Reached   [2]float64          `json:"reached"`             // shares of all rows processed at both
+	Cursors   []float64           `json:"-"`                   // where each split began, as a share of its rows
+	Moved     []driver.LogMove    `json:"-"`
+	Missing   []int               `json:"-"`
+	Slots     []driver.LogSlotsOf `json:"-"` // what each executor's did
 }
 
 // Work is what an executor did in a step.

@@ -31,6 +31,7 @@ func (c *Run) Text(width int) string {
 	c.course(&b, width-12)
 	c.strip(&b, width-12)
 	c.executors(&b, width-36)
+	c.planText(&b, width)
 	return b.String()
 }
 

@@ -3,10 +3,12 @@ package history
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/internal/audit"
 	"github.com/volley-engine/volley/internal/chart"
 )
 
@@ -14,21 +16,25 @@ import (
 // have cost.
 func (c *Run) Words() []string {
 	out := []string{c.what(), c.end()}
-	if c.Version != 0 && c.Version < driver.LogVersion {
+	if c.Version != 0 && !audit.Verifies(c.Version) {
 		out = append(out, fmt.Sprintf("Its log is of version %d, where this is %d: what it says is shown as it is, "+
 			"and not verified.", c.Version, driver.LogVersion))
 	}
+	out = append(out, c.planWords()...)
 	if c.LeftOut {
 		out = append(out, "Its executors reported more than a hundredth of what its steps sent, which its log has "+
-			"left out: "+
-			"how fast each was is not known from there on.")
+			"left out: how fast each was is not known from there on.")
 	}
+	out = append(out, c.tableWords()...)
 	if slow := c.slowest(); slow != "" {
 		out = append(out, slow)
 	}
 	if n := len(c.Lost); n > 0 {
-		out = append(out, fmt.Sprintf("%s lost; its splits go to others: %s.", map[bool]string{true: "An executor is",
-			false: fmt.Sprintf("%d executors are", n)}[n == 1], some(c.Lost)))
+		whose := "Executor %[2]s was lost; others have its splits now."
+		if n > 1 {
+			whose = "%[1]d executors were lost, and others have their splits now: %[2]s."
+		}
+		out = append(out, fmt.Sprintf(whose, n, some(c.lost())))
 	}
 	if gain := c.gain(); gain != "" {
 		out = append(out, gain)
@@ -38,6 +44,9 @@ func (c *Run) Words() []string {
 
 // what returns what ran.
 func (c *Run) what() string {
+	if c.Splits == 0 {
+		return c.Job + ": a program whose work is actions."
+	}
 	text := fmt.Sprintf("%s under --sync %s%s, %s in %s", c.Job, c.Sync, c.options(), count(c.Rows, "row"),
 		count(int64(c.Splits), "split"))
 	if n := len(c.Executors); n > 0 {
@@ -55,6 +64,11 @@ func (c *Run) what() string {
 	if steps == 1 {
 		name = noun
 	}
+	if k := c.Iteration(); k == steps {
+		name += ", one an iteration"
+	} else if k > 0 {
+		name += fmt.Sprintf(" in %s", count(int64(k), "iteration"))
+	}
 	text += fmt.Sprintf(": %d %s, the last of which ended %s s after the job began", steps, name,
 		chart.Number(c.took().Seconds()))
 	switch {
@@ -67,9 +81,26 @@ func (c *Run) what() string {
 		"on average.", cut, noun, 100*share)
 }
 
+// models has what synchronization models mean, for who does not know them by name.
+var models = map[string]string{
+	"bsp":    "each step waits for every row",
+	"steal":  "each step is of every row; executors that are done take over rows of others",
+	"auto":   "how long a step waits is chosen as it goes",
+	"ssp":    "a worker may be that number of clocks ahead of the slowest, and no more",
+	"asp":    "workers do not wait for each other",
+	"cap":    "as ssp, and updates are sent as they come, not only as a clock ends",
+	"vap":    "a worker waits while more than so much of its updates is on its way",
+	"cvap":   "a worker waits for those that are far behind, or while much of its updates is on its way",
+	"flexrr": "a worker that is ahead does parts of the work of one that is behind",
+}
+
 // options returns those that decide how much a step waits for.
 func (c *Run) options() string {
 	if c.Ratio == 0 {
+		name, _, _ := strings.Cut(c.Sync, "(")
+		if means := models[name]; means != "" {
+			return " (" + means + ")"
+		}
 		return ""
 	}
 	return fmt.Sprintf(" (a step may end once the first executor is done and %.0f %% of all rows are processed; "+
@@ -92,26 +123,67 @@ func count(n int64, what string) string {
 }
 
 // endings has what the rules that runs end by mean.
-var endings = map[string]string{"tolerance": "it has converged", "tol": "it has converged", "target": "it has " +
-	"reached its target",
-	"gap": "it has converged", "duality-gap": "it has converged", "validation": "the loss on rows that were held out " +
-		"falls no more", "max-time": "it was stopped by its limit of time: with more it might become better",
-	"interrupted": "it was interrupted", "exact": "its solution is exact",
-	"max-iterations": "it was stopped by its limit of iterations: with more it might become better"}
+var endings = map[string]string{
+	"tolerance":      "it has converged",
+	"tol":            "it has converged",
+	"gap":            "it has converged",
+	"duality-gap":    "it has converged",
+	"exact":          "its solution is exact",
+	"target":         "it has reached its target",
+	"validation":     "the loss on rows that were held out falls no more",
+	"end":            "it has come to its end",
+	"done":           "it has come to its end",
+	"interrupted":    "it was interrupted",
+	"max-time":       "it was stopped by its limit of time: with more it might become better",
+	"max-iterations": "it was stopped by its limit of iterations: with more it might become better",
+}
+
+// nearly is the share of what the objective fell by in all from which on it is near its end.
+const nearly = 0.99
+
+// fell returns by when the objective had fallen by nearly all that it fell; empty where it did not fall, or was just
+// begun.
+func (c *Run) fell() string {
+	n := len(c.Points)
+	if n < 5 {
+		return ""
+	}
+	last := mean(c.Points[n-max(1, n/10):])
+	near := c.Points[0].Objective - nearly*(c.Points[0].Objective-last)
+	at := slices.IndexFunc(c.Points, func(p Point) bool { return p.Objective <= near })
+	if at < 0 || !(last < c.Points[0].Objective) {
+		return ""
+	}
+	return fmt.Sprintf("; by iteration %d it had come %.0f %% of its way down", c.Points[at].Iteration, 100*nearly)
+}
+
+// lost returns the executors that are, each with the step by which it was.
+func (c *Run) lost() (all []string) {
+	for _, name := range c.Lost {
+		if step, known := c.gone[name]; known {
+			name += fmt.Sprintf(" (by step %d)", step)
+		}
+		all = append(all, name)
+	}
+	return all
+}
 
 // end returns whether the model is done.
 func (c *Run) end() string {
 	text := ""
 	if p, known := c.objective(); known {
-		text = fmt.Sprintf("The objective is %s after iteration %d. ", chart.Number(p.Objective), p.Iteration)
+		text = fmt.Sprintf("The objective is %s after iteration %d%s. ", chart.Number(p.Objective), p.Iteration,
+			c.fell())
 	}
 	switch means, known := endings[c.StoppedBy]; {
 	case c.Partial:
 		return text + "The rest of its log is not read yet."
 	case c.StoppedBy == "" && c.Goes:
-		return text + "It goes on."
+		return text + "The run goes on."
 	case c.StoppedBy == "":
 		return text + "The run goes on, or was interrupted: its log has no end."
+	case known && (c.StoppedBy == "end" || c.StoppedBy == "done"): // which programs say that have no rule
+		return text + strings.ToUpper(means[:1]) + means[1:] + "."
 	case known:
 		return text + strings.ToUpper(means[:1]) + means[1:] + " (" + c.StoppedBy + ")."
 	}
@@ -125,7 +197,7 @@ const even = 0.8
 func (c *Run) slowest() string {
 	low, high := -1, -1
 	for e, v := range c.Speeds {
-		if math.IsNaN(float64(v)) {
+		if math.IsNaN(float64(v)) || slices.Contains(c.Lost, c.Executors[e]) {
 			continue
 		}
 		if low < 0 || v < c.Speeds[low] {
@@ -139,12 +211,16 @@ func (c *Run) slowest() string {
 		return ""
 	}
 	share := float64(c.Speeds[low] / c.Speeds[high])
-	if share >= even {
-		return fmt.Sprintf("Executors are even: the slowest, %s, processes %.2f of the rows a second of the fastest.",
-			c.Executors[low], share)
+	if c.Used != nil { // what is said of workers comes first
+		return fmt.Sprintf("In passes over all rows %s processes %s rows a second, %s %.1f times as many%s.",
+			c.Executors[low], chart.Number(float64(c.Speeds[low])), c.Executors[high], 1/share, c.unknown())
 	}
-	return fmt.Sprintf("%s is slow: it processes %s rows a second, %s %.1f times as many.", c.Executors[low],
-		chart.Number(float64(c.Speeds[low])), c.Executors[high], 1/share)
+	if share >= even {
+		return fmt.Sprintf("Executors are even: the slowest, %s, processes %.2f of the rows a second of the fastest%s.",
+			c.Executors[low], share, c.unknown())
+	}
+	return fmt.Sprintf("Executor %s is slow: it processes %s rows a second, executor %s %.1f times as many%s.",
+		c.Executors[low], chart.Number(float64(c.Speeds[low])), c.Executors[high], 1/share, c.unknown())
 }
 
 // waited returns how long steps would have taken had each executor folded all rows of its own splits, at its speed,
@@ -190,7 +266,9 @@ func (c *Run) gain() string {
 	if took == 0 || float64(waited) < worth*float64(took) {
 		return ""
 	}
-	return fmt.Sprintf("Of its time, %s s are steps. Had each waited for every row of its splits, as under bsp and "+
-		"where splits were by then, they would have taken about %s s: %.1f times as long.",
-		chart.Number(took.Seconds()), chart.Number(waited.Seconds()), float64(waited)/float64(took))
+	return fmt.Sprintf("The run's steps took %s s. Had each waited for every row, as under bsp with splits placed as "+
+		"they "+
+		"were, they would have taken about %s s, %.1f times as long, and the run %s s in place of %s s.",
+		chart.Number(took.Seconds()), chart.Number(waited.Seconds()), float64(waited)/float64(took),
+		chart.Number((c.took() + waited - took).Seconds()), chart.Number(c.took().Seconds()))
 }

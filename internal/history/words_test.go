@@ -1,6 +1,8 @@
 package history
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,18 +36,21 @@ func TestWordsSayWhatIsAsked(t *testing.T) {
 		wants []string
 		not   string
 	}{
-		{uneven(true, "target"), []string{"200 rows in 2 splits on 2 executors: 3 steps, the " +
+		{uneven(true, "target"), []string{"200 rows in 2 splits on 2 executors: 3 steps, one an iteration, the " +
 			"last of which ended 5 s after the job began, and of which 3 ended before",
 			"62 % of all rows", "The objective is 0.3333 after iteration 3. It has reached its target (target).",
-			"slow is slow: it processes 50 rows a second, fast 4.0 times as many.",
-			"Of its time, 3 s are steps. Had each waited", "they would have taken about 7.5 s: 2.5 times"}, "even"},
+			"Executor slow is slow: it processes 50 rows a second, executor fast 4.0 times as many.",
+			"The run's steps took 3 s. Had each waited",
+			"they would have taken about 7.5 s, 2.5 times as long, and the " +
+				"run 9.5 s in place of 5 s."}, "even"},
 		{uneven(false, "max-iterations"), []string{"5 s after the job began; a step uses 62.5 % of all rows",
 			"it might become better",
-			"about 7.5 s: 2.5 times"}, "ended before"},
+			"about 7.5 s, 2.5 times"}, "ended before"},
 		{uneven(true, ""), []string{"goes on, or was interrupted"}, "converged"},
 		{&Run{Job: "lda", Sync: "bsp", Rows: 1, Splits: 1, StoppedBy: "odd",
 			Points: nil},
-			[]string{"lda under --sync bsp, 1 row in 1 split.", "It was ended by odd."}, "The objective"},
+			[]string{"lda under --sync bsp (each step waits for every row), 1 row in 1 split.", "It was ended by odd."},
+			"The objective"},
 	} {
 		got := strings.Join(test.run.Words(), " ")
 		for _, want := range test.wants {
@@ -67,7 +72,7 @@ func TestStolenStepsAreComparedToo(t *testing.T) {
 	for i := range c.Steps {
 		c.Steps[i].Batch = 0.5
 	}
-	if got := strings.Join(c.Words(), " "); !strings.Contains(got, "about 4.5 s: 1.5 times") {
+	if got := strings.Join(c.Words(), " "); !strings.Contains(got, "about 4.5 s, 1.5 times") {
 		t.Error(got)
 	}
 	c.Steps[1].Cuts, c.Steps[1].Owns = 1, nil
@@ -95,7 +100,7 @@ func TestTextFitsATerminal(t *testing.T) {
 		c.Lost = []string{"slow"}
 		text := c.Text(width)
 		for _, want := range []string{"target", "splits      in steps 1 to 3", "         1  ░░░", "         0  ███",
-			"objective   █", "✕ slow", "An executor is lost; its splits go to others: slow."} {
+			"objective   █", "✕ slow", "Executor slow was lost; others have its splits now."} {
 			if !strings.Contains(strings.Join(strings.Fields(text), " "), strings.Join(strings.Fields(want), " ")) {
 				t.Errorf("%d columns: no %q in\n%s", width, want, text)
 			}
@@ -115,5 +120,21 @@ func TestTextFitsATerminal(t *testing.T) {
 	if text := many.Text(80); !strings.Contains(text, "in steps 233 to 300") || !strings.Contains(text, "312–624") ||
 		!strings.Contains(text, "and 38 more") || strings.Count(text, "\n") > 60 {
 		t.Errorf("of a large run:\n%s", text)
+	}
+}
+
+// TestWhenACourseWasNearItsEndIsSaid: by the first iteration after which one hundredth of the fall was left.
+func TestWhenACourseWasNearItsEndIsSaid(t *testing.T) {
+	t.Parallel()
+	var run Run
+	for k := range 60 {
+		run.Points = append(run.Points, Point{Iteration: k + 1, Objective: 1 + math.Pow(0.5, float64(k))})
+	}
+	if got := run.end(); !strings.Contains(got, "by iteration 8 it had come 99 % of its way down") {
+		t.Errorf("of halves: %s", got)
+	}
+	slices.Reverse(run.Points)
+	if got := run.end(); strings.Contains(got, "fallen") {
+		t.Errorf("of one that rises: %s", got)
 	}
 }

@@ -29,6 +29,7 @@ type cluster interface {
 	Signal(driver.Signal)
 	Ledger(pack int) *driver.Restored
 	Now() time.Duration
+	Running() []driver.Running
 	Close() error
 }
 
@@ -43,7 +44,7 @@ func (j *Job) newCluster(p wire.Process, job driver.JobConfig) (cluster, error) 
 		if j.keeper.resumed != nil {
 			had = j.keeper.resumed.Executors
 		}
-		r, err := connect(j.ctx, p, job, had, j.cfg.Logger)
+		r, err := connect(j.ctx, p, job, had, j.stands, j.cfg.Logger)
 		if err != nil {
 			return nil, err
 		}

@@ -71,6 +71,10 @@ func sendEnd(p wire.Process, req *wire.EndRequest) (err error) {
 		if req.Files, err = madeFiles(p.JobDir); err != nil {
 			req.Code, req.Why = ExitFailed, err.Error()
 		}
+		if req.Saved, err = savedBy(p.JobDir); err != nil {
+			fmt.Fprintf(os.Stderr, "volley: what this job has saved will not be among the cluster's datasets: "+
+				"%v\n", err)
+		}
 	}
 	self, err := partyOf(p)
 	if err != nil {

@@ -248,6 +248,8 @@ func (g *gang) Slots() []int { return g.slots }
 // Homes returns, of each split of the pack, the member that holds it.
 func (g *gang) Homes() []int { return g.homes }
 
+func (g *gang) Names() []string { return g.members }
+
 // Send sends a member a message.
 func (g *gang) Send(member int, message []byte) error {
 	return g.post(member, &wire.Gang{From: rdd.Leader, To: int32(member), Data: message})

@@ -12,6 +12,9 @@ import (
 // Host returns where the rows of an open pack are, for work within this process.
 func (j *Job) Host(ctx context.Context, node int) (h rdd.Host, err error) {
 	h = rdd.Host{Executors: j.cfg.Executors, Slots: j.cfg.Slots, Timeout: j.cfg.Job.EnsureDefaults().TaskTimeout}
+	for e := range h.Executors {
+		h.Names = append(h.Names, string(executorID(e)))
+	}
 	switch c := j.cluster.(type) {
 	case *local:
 		h.Pacer = func(executor, slot int) rdd.Pacer { return pacerOf(c.pacers(executor), slot) }

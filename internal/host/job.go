@@ -31,6 +31,7 @@ type Job struct {
 	record  *record
 	keeper  *keeper
 	meter   meter
+	stands  *standing
 }
 
 var _ rdd.Cluster = (*Job)(nil)
@@ -39,7 +40,7 @@ func openJob(ctx context.Context, cfg Config, p wire.Process, program Program) (
 	if cfg.Identity == "" {
 		cfg.Identity = string(program.Args)
 	}
-	j := &Job{ctx: ctx, cfg: cfg, program: program}
+	j := &Job{ctx: ctx, cfg: cfg, program: program, stands: &standing{}}
 	if err := j.open(ctx, p); err != nil {
 		j.close()
 		return nil, err
@@ -270,6 +271,7 @@ func (j *Job) Extend(ctx context.Context, e plan.Extension) error {
 
 // RunCall runs an action.
 func (j *Job) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []error, error) {
+	j.record.plan(j.program.Graph)
 	done, err := j.cluster.Ask(ctx, driver.Event{Call: &c})
 	if err != nil {
 		return nil, nil, err
@@ -278,8 +280,12 @@ func (j *Job) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []erro
 		return nil, nil, err
 	}
 	j.meter.lose(done.CallDone.ExecutorsLost)
+	j.record.action(driver.ActionLine(&c, done.CallDone))
 	return done.CallDone.Data, done.CallDone.Lost, nil
 }
+
+// Shuffled notes what map tasks have made.
+func (j *Job) Shuffled(s plan.Shuffled) { j.record.shuffle(driver.ShuffleLine(&s)) }
 
 // Commit writes the step's line and, where due, a checkpoint.
 func (j *Job) Commit(ctx context.Context, c rdd.Commit) error {
@@ -293,6 +299,7 @@ func (j *Job) Commit(ctx context.Context, c rdd.Commit) error {
 	} else if j.remote != nil && j.meter.last == nil {
 		j.keeper.unsaid = append(j.keeper.unsaid, &wire.Commit{Step: j.keeper.iterations(c), Params: c.Digest[:]})
 	}
+	j.stands.commit(c, j.keeper.iterations(c), j.cluster.Now())
 	j.record.flush()
 	if err := j.record.log.Err(); err != nil {
 		return err // it would be useless: without its log the run fails in the end
@@ -307,7 +314,10 @@ func (j *Job) Commit(ctx context.Context, c rdd.Commit) error {
 }
 
 // Evaluated adds the objective to the line of the pass that found it.
-func (j *Job) Evaluated(ev rdd.Evaluation) { j.record.evaluated(ev) }
+func (j *Job) Evaluated(ev rdd.Evaluation) {
+	j.stands.evaluated(ev)
+	j.record.evaluated(ev)
+}
 
 // Now returns the time since the job began.
 func (j *Job) Now() time.Duration { return j.cluster.Now() }

@@ -40,6 +40,7 @@ type remote struct {
 	byName map[string]*relayConn // those with direct connections, by the names of these
 
 	self    jobParty
+	stands  *standing
 	lease   *lease
 	directs *directs
 	gangs   gangs
@@ -53,7 +54,8 @@ const regatherFor = time.Second
 
 // connect registers with the cluster's driver and starts the job's controller;
 // had is how many executors a resumed job had.
-func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int, log hclog.Logger) (*remote, error) {
+func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int, stands *standing,
+	log hclog.Logger) (*remote, error) {
 	self, err := partyOf(p)
 	if err != nil {
 		return nil, err
@@ -67,7 +69,7 @@ func connect(ctx context.Context, p wire.Process, job driver.JobConfig, had int,
 		return nil, wire.CallError("reach the driver at", p.Driver, err)
 	}
 	go self.keepRenewed(ctx)
-	r := &remote{conn: conn, self: self, gangs: gangs{term: p.Term}, peers: map[string]*relayConn{},
+	r := &remote{conn: conn, self: self, stands: stands, gangs: gangs{term: p.Term}, peers: map[string]*relayConn{},
 		blocks: map[string]string{}, byName: map[string]*relayConn{}}
 	r.directs = &directs{incarnation: p.Incarnation, receive: r.receiveDirect, ended: r.endedDirect}
 	direct, stop, err := self.serve(p.JobDir, "direct.sock", func(s *grpc.Server) {
@@ -116,12 +118,28 @@ func (r *remote) beat(every time.Duration) {
 	ticker := time.NewTicker(max(every, time.Millisecond))
 	defer ticker.Stop()
 	for range ticker.C {
-		beat := &wire.Beat{SentNs: r.lease.now()}
-		if r.out.Put(&wire.FromJob{Body: &wire.FromJob_Beat{Beat: beat}}) != nil {
+		if r.sendBeat(actionsOf(r.Running())) != nil {
 			return
 		}
 	}
 }
+
+// sendBeat sends a heartbeat, with the actions in progress.
+func (r *remote) sendBeat(actions []*wire.ActionInfo) error {
+	beat := &wire.Beat{SentNs: r.lease.now(), Actions: actions, Standing: r.stands.now()}
+	return r.out.Put(&wire.FromJob{Body: &wire.FromJob_Beat{Beat: beat}})
+}
+
+// actionsOf returns actions in progress as they are told.
+func actionsOf(all []driver.Running) (out []*wire.ActionInfo) {
+	for _, a := range all[:min(len(all), mostActions)] {
+		out = append(out, &wire.ActionInfo{Node: uint32(a.Node), Tasks: uint32(a.Tasks), Done: uint32(a.Done)})
+	}
+	return out
+}
+
+// mostActions is how many actions in progress are told of.
+const mostActions = 16
 
 // read runs until the driver's connection ends.
 func (r *remote) read(stream wire.Cluster_WorkClient) {
@@ -292,6 +310,7 @@ func (r *remote) Close() error {
 	r.closed = true
 	r.mu.Unlock()
 	err := r.Driver.Close()
+	_ = r.sendBeat(nil) // how its loop stands at the end, also where that came before the first heartbeat
 	r.out.Stop()
 	r.stop()
 	return errors.Join(err, r.conn.Close())

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/volley-engine/volley/driver"
@@ -22,8 +23,25 @@ type record struct {
 	continued bool // the log is that of the run resumed
 	repeats   bool // the passes that the log has are made again, until the loop that the checkpoint is of goes on
 	pending   *driver.LogStep
-	passes    []*driver.LogEvaluation
+	did       *did        // in that step
+	turned    *rdd.Commit // of that step; nil where it has none
+	passes    []pass
+	slots     sampled
+	tables    sampled
+	loop      int               // of the last line of tables
 	unlogged  driver.LogReports // of passes that have no line
+
+	actions sync.Mutex // actions run side by side, and beside steps
+	nodes   int        // of the plan that are in the log
+	early   []any      // lines that wait for the header, which is that of the first pack where there may be one
+}
+
+// pass is the line of a pass, what was done in it where it is one of the method, and the commit of the iteration that
+// it is the last of.
+type pass struct {
+	*driver.LogEvaluation
+	did    *did
+	commit rdd.Commit
 }
 
 // openRecord continues the log of the run that is resumed, where it has the lines up to its
@@ -78,10 +96,9 @@ func (j *Job) options(job driver.JobConfig) driver.LogOptions {
 func (r *record) pack(number int, info *driver.PackInfo, before bool) {
 	switch {
 	case number == 0 && !r.begun:
-		r.begun = true
 		h := r.header
 		h.N, h.Weights, h.Entries, h.Splits = info.Rows, info.Weights, info.Entries, info.SHA256
-		r.log.Write(&h)
+		r.begin(&h)
 	case number > 0 && !(r.continued && before):
 		r.log.Write(&driver.LogPack{Event: "pack", Pack: number, N: info.Rows, Weights: info.Weights,
 			Entries: info.Entries, Splits: info.SHA256})
@@ -104,7 +121,7 @@ func (r *record) step(s *driver.StepReport, params plan.Digest, train bool) {
 	if train {
 		r.flush()
 		r.pending = driver.StepLine(s)
-		r.pending.Params, r.pending.LogReports = params, r.reportsOf(s)
+		r.pending.Params, r.pending.LogReports, r.did, r.turned = params, r.reportsOf(s), didIn(s), nil
 		return
 	}
 	reports := r.reportsOf(s)
@@ -114,7 +131,7 @@ func (r *record) step(s *driver.StepReport, params plan.Digest, train bool) {
 	}
 	line := driver.EvaluationLine(s, params)
 	line.LogReports = reports
-	r.passes = append(r.passes, line)
+	r.passes = append(r.passes, pass{LogEvaluation: line, did: didIn(s)})
 }
 
 // goesOn notes that the program goes on in the loop of the checkpoint: what it does from now on is not in the log.
@@ -132,16 +149,23 @@ func (r *record) reportsOf(s *driver.StepReport) driver.LogReports {
 // commit completes the line of the step that waits for it, and reports whether there is one.
 func (r *record) commit(c rdd.Commit, update time.Duration) bool {
 	if n := len(r.passes); n > 0 && !r.repeats {
-		r.passes[n-1].Commit = &driver.LogCommit{Iteration: c.Iteration, Values: c.Values, Params: c.Digest}
+		r.passes[n-1].Commit = &driver.LogCommit{Loop: c.Loop, Iteration: c.Iteration, Values: c.Values,
+			Params: c.Digest}
+		r.passes[n-1].commit = c
 	}
 	if r.pending == nil && len(r.passes) == 0 && !r.repeats {
-		r.log.Write(&driver.LogIteration{Event: "iteration", Loop: c.Loop, Iteration: c.Iteration,
-			TookNs: int64(c.Took), Values: c.Values, Params: c.Digest})
+		r.turn(c)
+		r.used(r.write(&driver.LogIteration{Event: "iteration", Loop: c.Loop, Iteration: c.Iteration,
+			TookNs: int64(c.Took), Values: c.Values, Params: c.Digest}), c)
 	}
 	if r.pending == nil {
 		return false
 	}
+	r.turned = &c
 	r.pending.Iteration, r.pending.Params, r.pending.Values = c.Iteration, c.Digest, c.Values
+	if c.Loop > 1 {
+		r.pending.Loop = c.Loop
+	}
 	r.pending.Phases.Update = int64(update)
 	return true
 }
@@ -157,20 +181,45 @@ func (r *record) evaluated(ev rdd.Evaluation) {
 // them: a step, whose digest its commit has brought, then the passes after it.
 func (r *record) flush() {
 	if r.pending != nil {
-		r.log.Write(r.pending)
-		r.pending = nil
+		if r.turned != nil {
+			r.turn(*r.turned)
+		}
+		r.tell(r.write(r.pending), r.did)
+		r.pending, r.did, r.turned = nil, nil, nil
 	}
-	for _, l := range r.passes {
-		r.log.Write(l)
+	for _, p := range r.passes {
+		if p.Commit != nil {
+			r.turn(p.commit)
+		}
+		line := r.write(p.LogEvaluation)
+		r.tell(line, p.did)
+		r.used(line, p.commit)
 	}
 	r.passes = nil
+}
+
+// write writes a line, and returns its number.
+func (r *record) write(line any) int {
+	r.log.Write(line)
+	return r.log.Lines()
+}
+
+// broken ends the log of a run that has failed, which has no last line; of one that was interrupted it has.
+func (r *record) broken(ctx context.Context) {
+	if ctx.Err() != nil && r.begun {
+		_ = r.finish(context.WithoutCancel(ctx), "interrupted") // the run's own error is told
+		return
+	}
+	r.log.Close()
 }
 
 // finish writes the last line. The header of a job that has opened no pack has no splits.
 func (r *record) finish(ctx context.Context, stoppedBy string) error {
 	if !r.begun {
-		r.log.Write(&r.header)
+		r.begin(&r.header)
 	}
 	r.flush()
+	r.slots.last(r.log)
+	r.tables.last(r.log)
 	return r.log.Finish(ctx, stoppedBy)
 }

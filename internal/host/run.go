@@ -34,8 +34,8 @@ func Run(ctx context.Context, cfg Config, p wire.Process, program Program, loop 
 	if p.Role == wire.RunnerRole {
 		os.Exit(runnerMain(ctx, cfg, p, program))
 	}
+	var shown *page
 	if cfg.UI != "" && p.Role == "" {
-		var shown *page
 		var err error
 		if shown, cfg, err = openPage(cfg, program); err != nil {
 			return nil, err
@@ -47,13 +47,16 @@ func Run(ctx context.Context, cfg Config, p wire.Process, program Program, loop 
 		return nil, err
 	}
 	defer j.close()
+	if shown != nil {
+		shown.follow(j)
+	}
 	s := j.session(p)
 	stoppedBy, err := loop(ctx, s)
 	if err == nil {
 		err = s.Err() // of a loop, whether or not the program has called it
 	}
 	if err != nil {
-		j.record.log.Close()
+		j.record.broken(ctx)
 		return nil, err
 	}
 	if err := j.record.finish(ctx, stoppedBy); err != nil {
@@ -65,8 +68,9 @@ func Run(ctx context.Context, cfg Config, p wire.Process, program Program, loop 
 // session returns the session of the program's loop.
 func (j *Job) session(p wire.Process) *rdd.Session {
 	return rdd.NewSession(j.program.Graph, j,
-		rdd.Config{OutDir: j.cfg.OutDir, Owner: ownerOf(p), Progress: j.cfg.Progress, Unscaled: j.unscaled,
-			Slots: j.cluster.Slots, TaskMemory: j.cfg.heldByTask(), Copies: p.Role == wire.JobRole,
+		rdd.Config{OutDir: j.cfg.OutDir, Owner: ownerOf(p), Saved: noteSaved(p), Progress: j.cfg.Progress,
+			Unscaled: j.unscaled,
+			Slots:    j.cluster.Slots, TaskMemory: j.cfg.heldByTask(), Copies: p.Role == wire.JobRole,
 			Warn: func(text string) { j.cfg.Logger.Warn(text) }})
 }
 

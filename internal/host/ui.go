@@ -32,6 +32,7 @@ type page struct {
 	rates []float64 // of executors
 	holds []uint64  // splits of executors, as their placement was told last
 	slots int
+	job   *Job // nil until there is one
 }
 
 // runID is how the one run of a process is called on its page.
@@ -127,8 +128,19 @@ func (p *page) Job(id string) (*wire.JobInfo, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &wire.JobInfo{Id: p.info.Id, Job: p.info.Job, State: p.info.State, Step: p.info.Step, Args: p.info.Args,
-		SubmittedUnixNs: p.info.SubmittedUnixNs}, nil
+	i := &wire.JobInfo{Id: p.info.Id, Job: p.info.Job, State: p.info.State, Step: p.info.Step, Args: p.info.Args,
+		SubmittedUnixNs: p.info.SubmittedUnixNs}
+	if p.job != nil {
+		i.Actions, i.Standing = actionsOf(p.job.cluster.Running()), p.job.stands.now()
+	}
+	return i, nil
+}
+
+// follow shows how a job stands.
+func (p *page) follow(j *Job) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.job = j
 }
 
 // Executors returns those of this process.
@@ -160,6 +172,14 @@ func (p *page) EventLog(id string) (string, error) {
 // Output returns where it is: what a process prints is on its own terminal.
 func (p *page) Output(string, string, int64) ([]byte, error) {
 	return []byte("What this run prints is where it was started.\n"), nil
+}
+
+// Stacks returns those of this process.
+func (p *page) Stacks(_ *http.Request, id string) ([]*wire.Inspection, error) {
+	if _, err := p.Job(id); err != nil {
+		return nil, err
+	}
+	return []*wire.Inspection{{Data: stacks()}}, nil
 }
 
 // Act cancels the run, as ctrl-C does.

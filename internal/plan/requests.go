@@ -1,5 +1,7 @@
 package plan
 
+import "time"
+
 // NoPack is the number of no pack.
 const NoPack = -1
 
@@ -74,4 +76,26 @@ type CallOutcome struct {
 	Data          [][]byte
 	Lost          []error
 	ExecutorsLost int64 // by the job so far
+	Began, Ended  Time
+	Tasks         []TaskRun // by task
+}
+
+// Shuffled is what map tasks have made of a shuffle.
+type Shuffled struct {
+	Node     int
+	Tasks    int
+	Rows     int64
+	Bytes    []int64 // by partition
+	HotKey   string  // as text; empty where there is none
+	HotShare float64 // of the rows that tasks with a hot key have, those of the hottest
+}
+
+// TaskRun is how a task was run: by the attempt whose result was used.
+type TaskRun struct {
+	Executor ExecutorID // empty where its input is lost
+	Rows     int64      // that it has read
+	Busy     time.Duration
+	Attempts int                  // it was given to an executor, on the whole
+	Spilled  int64                // bytes of rows, to disk
+	Fetched  map[ExecutorID]int64 // bytes of map outputs that it has read, by who holds them
 }

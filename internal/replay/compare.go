@@ -120,6 +120,9 @@ func (r *Replay) sameTurn(e *driver.LogEvaluation, c rdd.Commit) error {
 		Params: e.Commit.Params}, c)
 }
 
+// Shuffled has nothing to compare with: what shuffles move decides nothing of a step.
+func (r *Replay) Shuffled(plan.Shuffled) {}
+
 // Signal decides on the ratio of the next step, as the run did.
 func (r *Replay) Signal(spread, norm float64) {
 	if r.auto != nil {

@@ -63,6 +63,7 @@ func New(l *audit.Log, program runner.Program, splits *pack.Held, outputs *shuff
 	if len(report.Violations) > 0 {
 		return nil, fault.Newf(fault.Corrupt, "replay", l.Path, "%v", report.Violations[0])
 	}
+	l.Lines = slices.DeleteFunc(l.Lines, audit.Line.Shown)
 	var lines []audit.Line // a run that continued from one of its own steps is replayed as if it had not stopped
 	r := &Replay{log: l, parts: partsOf(l), splits: splits, outputs: outputs,
 		hashes: [][]plan.Digest{l.Header.Splits}, states: map[[3]int][]float64{}}
@@ -337,6 +338,8 @@ func (madePacks) Advance(int) {}
 
 // Moved does nothing, for the same reason.
 func (madePacks) Moved(int) {}
+
+func (madePacks) Spilled(int64) {}
 
 func (madePacks) Memory() int { return replayMemory }
 

@@ -61,6 +61,8 @@ type Shuffles interface {
 	Advance(rows int)
 	// Moved notes that a task makes progress: rows were processed, or bytes moved.
 	Moved(n int)
+	// Spilled notes that a task has written bytes of rows to disk, as they do not fit into memory.
+	Spilled(bytes int64)
 	// Memory returns how many bytes of rows a task may hold.
 	Memory() int
 	// Held returns how many bytes a task may hold as a whole, such as the values of a

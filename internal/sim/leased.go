@@ -22,7 +22,8 @@ func (n *node) startLeased(cmd *executor.Run) {
 		n.step(executor.Event{Folded: &executor.Folded{Run: cmd.ID, Err: err}})
 		return
 	}
-	r := &run{cmd: cmd, leased: &leasedRun{took: map[uint32]plan.Time{}}}
+	r := &run{cmd: cmd, leased: &leasedRun{took: map[uint32]plan.Time{}},
+		did: executor.NewTimeline(int(cmd.Step.PackNode), n.slots, n.w.now)}
 	for k := range n.slots {
 		r.leased.idle = append(r.leased.idle, k)
 	}
@@ -47,11 +48,13 @@ func (n *node) foldLeases(r *run) {
 		slot, l := q.idle[0], q.queue[0]
 		q.idle, q.queue = q.idle[1:], q.queue[1:]
 		end := n.spend(slot, n.w.now, n.work.rowsOf(r.cmd, l))
-		q.took[l.Id] = end - n.w.now
+		began := n.w.now
+		q.took[l.Id] = end - began
 		n.after(end, func() {
 			if n.runs[r.cmd.ID] != r || r.stopped {
 				return
 			}
+			r.did.Did(slot, executor.KindOf(l), int(l.Task.Split), began, n.w.now)
 			if f := n.work.failed(r.cmd, l); f != nil {
 				r.stopped = true
 				delete(n.runs, r.cmd.ID)
@@ -77,5 +80,6 @@ func (n *node) endLeased(r *run, include []uint32) {
 	for _, id := range include {
 		busy += r.leased.took[id]
 	}
-	n.step(executor.Event{Folded: n.work.finishLeased(r.cmd, r.leased.had, include, busy)})
+	out := n.work.finishLeased(r.cmd, r.leased.had, include, busy)
+	n.step(executor.Event{Folded: r.did.Tell(out, &n.loads, n.w.now)})
 }

@@ -55,6 +55,7 @@ type node struct {
 	foreign bool                                         // its program builds another plan
 	link    plan.Time                                    // until when its link is busy
 	acts    func(*wire.RunTask)                          // runs a task; nil does it at once
+	loads   executor.Loads
 	// until when messages to ("to") or from ("fr") it do not arrive
 	cut map[string]plan.Time
 }
@@ -67,6 +68,7 @@ type run struct {
 	version int // finish events of an earlier version are void
 	stopped bool
 	leased  *leasedRun // in place of slots
+	did     *executor.Timeline
 }
 
 // after schedules something for as long as the node lives; a hung node does
@@ -146,7 +148,11 @@ func (n *node) fetch(h *wire.Hold) {
 	if c, ok := n.work.(*countingWorker); ok {
 		c.fetching(h)
 	}
-	n.after(n.w.now+n.fetchT(h), func() { n.step(executor.Event{Fetched: n.work.fetch(h)}) })
+	began := n.w.now
+	n.after(n.w.now+n.fetchT(h), func() {
+		n.loads.Did(int(h.Node), int(h.Split), began, n.w.now)
+		n.step(executor.Event{Fetched: n.work.fetch(h)})
+	})
 }
 
 func (n *node) start(cmd *executor.Run) {
@@ -159,7 +165,7 @@ func (n *node) start(cmd *executor.Run) {
 		n.step(executor.Event{Folded: &executor.Folded{Run: cmd.ID, Err: err}})
 		return
 	}
-	r := &run{cmd: cmd, tasks: len(cmd.Step.Tasks)}
+	r := &run{cmd: cmd, tasks: len(cmd.Step.Tasks), did: executor.NewTimeline(int(cmd.Step.PackNode), n.slots, n.w.now)}
 	for k, words := range executor.SlotsOf(r.tasks, n.slots) {
 		spend := func(at plan.Time, rows int64) plan.Time { return n.spend(k, at, rows) }
 		r.slots = append(r.slots, newSlot(words, rows, n.w.now, spend))
@@ -213,10 +219,11 @@ func (n *node) finish(r *run, skip map[plan.SplitID]bool) {
 	}
 	delete(n.runs, r.cmd.ID)
 	var busy time.Duration
-	for _, s := range r.slots {
+	for k, s := range r.slots {
 		busy += s.at - s.began
+		r.did.Did(k, plan.Folding, s.split(r.cmd.Step), s.began, s.at)
 	}
-	n.step(executor.Event{Folded: n.work.finish(r.cmd, r.counts(), skip, busy)})
+	n.step(executor.Event{Folded: r.did.Tell(n.work.finish(r.cmd, r.counts(), skip, busy), &n.loads, n.w.now)})
 }
 
 // stop ends a run's slots at the chunk in hand.

@@ -3,6 +3,7 @@ package sim
 import (
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
+	"github.com/volley-engine/volley/internal/wire"
 )
 
 // slot is the timeline of one slot of a run: its tasks are folded in turn, a
@@ -63,6 +64,14 @@ func (s *slot) step(until plan.Time) (ok bool, finished int) {
 }
 
 const forever = plan.Time(1<<63 - 1)
+
+// split returns the split that it folds; -1 is several.
+func (s *slot) split(of *wire.StartStep) int {
+	if len(s.tasks) != 1 {
+		return -1
+	}
+	return int(of.Tasks[s.tasks[0].word].Split)
+}
 
 // advance folds all chunks that end by a time.
 func (s *slot) advance(until plan.Time) {

@@ -188,6 +188,9 @@ func (v *Virtual) Signal(s driver.Signal) { v.step(driver.Event{Signal: &s}) }
 // Ledger returns a pack's progress, for a checkpoint.
 func (v *Virtual) Ledger(pack int) *driver.Restored { return v.job.Ledger(pack) }
 
+// Running returns none: an action takes no time in which it could be seen.
+func (v *Virtual) Running() []driver.Running { return nil }
+
 // Now returns the virtual time.
 func (v *Virtual) Now() time.Duration { return v.w.now }
 

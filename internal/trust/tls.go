@@ -50,6 +50,16 @@ type Peer struct {
 // Over reports whether the certificate is of the past.
 func (p Peer) Over(now time.Time) bool { return !p.Expires.IsZero() && now.After(p.Expires) }
 
+// Overdue returns that the certificate was not renewed when it was to be, a third of its life before its end, nor for
+// half of that since; empty where it was, or there is none.
+func (p Peer) Overdue(now time.Time) string {
+	left := p.Expires.Sub(now)
+	if p.Expires.IsZero() || left > p.Expires.Sub(p.Issued)/6 {
+		return ""
+	}
+	return "its certificate was not renewed, and ends at " + p.Expires.UTC().Format(time.RFC3339)
+}
+
 // PeerOf returns who is at the other end of a connection; false where it has shown no certificate.
 func PeerOf(s tls.ConnectionState) (Peer, bool) {
 	if len(s.PeerCertificates) == 0 {

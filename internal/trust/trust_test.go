@@ -260,3 +260,19 @@ func TestDamagedCertificates(t *testing.T) {
 		}
 	}
 }
+
+// TestACertificateThatWasNotRenewedIsSaid: one that is to be renewed is not late yet, and one that nearly ends is.
+func TestACertificateThatWasNotRenewedIsSaid(t *testing.T) {
+	issued := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	p := Peer{Issued: issued, Expires: issued.Add(6 * time.Hour)}
+	for after, late := range map[time.Duration]bool{0: false, 4*time.Hour + time.Minute: false,
+		5*time.Hour + time.Minute: true,
+		7 * time.Hour:             true} {
+		if says := p.Overdue(issued.Add(after)); (says != "") != late {
+			t.Errorf("after %v: %q", after, says)
+		}
+	}
+	if (Peer{}).Overdue(issued) != "" {
+		t.Error("who has none is late")
+	}
+}

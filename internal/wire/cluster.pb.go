@@ -970,8 +970,10 @@ type Hello struct {
 	// Of an executor: the latest term of the journal in which a driver has led it.
 	Term uint64 `protobuf:"varint,7,opt,name=term,proto3" json:"term,omitempty"`
 	// The newest version that the caller speaks; empty is the oldest. And the version of its module.
-	Newest        string `protobuf:"bytes,8,opt,name=newest,proto3" json:"newest,omitempty"`
-	Module        string `protobuf:"bytes,9,opt,name=module,proto3" json:"module,omitempty"`
+	Newest string `protobuf:"bytes,8,opt,name=newest,proto3" json:"newest,omitempty"`
+	Module string `protobuf:"bytes,9,opt,name=module,proto3" json:"module,omitempty"`
+	// Of an executor: where it serves datasets to Arrow clients, as their locations are written; empty is nowhere.
+	Flight        string `protobuf:"bytes,10,opt,name=flight,proto3" json:"flight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1069,6 +1071,13 @@ func (x *Hello) GetModule() string {
 	return ""
 }
 
+func (x *Hello) GetFlight() string {
+	if x != nil {
+		return x.Flight
+	}
+	return ""
+}
+
 // Welcome answers Hello.
 type Welcome struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1082,7 +1091,9 @@ type Welcome struct {
 	// driver after which it looks for another; 0 is as long as the driver waits for its own.
 	LeaseNs uint64 `protobuf:"varint,4,opt,name=lease_ns,json=leaseNs,proto3" json:"lease_ns,omitempty"`
 	// In which version of the protocol the two speak; empty is the oldest of the caller's.
-	Version       string `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
+	Version string `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
+	// To an executor that serves datasets: by what it knows the driver's tickets.
+	FlightKey     []byte `protobuf:"bytes,6,opt,name=flight_key,json=flightKey,proto3" json:"flight_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1152,6 +1163,13 @@ func (x *Welcome) GetVersion() string {
 	return ""
 }
 
+func (x *Welcome) GetFlightKey() []byte {
+	if x != nil {
+		return x.FlightKey
+	}
+	return nil
+}
+
 // JobLease lets a job's process go on: the driver has led since the process sent a Beat.
 type JobLease struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1217,7 +1235,10 @@ type Beat struct {
 	// Why it can start no runner; empty where it can.
 	Unfit string `protobuf:"bytes,5,opt,name=unfit,proto3" json:"unfit,omitempty"`
 	// Of a job's process: when, by its own clock.
-	SentNs        uint64 `protobuf:"varint,6,opt,name=sent_ns,json=sentNs,proto3" json:"sent_ns,omitempty"`
+	SentNs uint64 `protobuf:"varint,6,opt,name=sent_ns,json=sentNs,proto3" json:"sent_ns,omitempty"`
+	// Of a job's process: what runs, and how its loop stands.
+	Actions       []*ActionInfo `protobuf:"bytes,7,rep,name=actions,proto3" json:"actions,omitempty"`
+	Standing      *LoopStanding `protobuf:"bytes,8,opt,name=standing,proto3" json:"standing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1294,6 +1315,153 @@ func (x *Beat) GetSentNs() uint64 {
 	return 0
 }
 
+func (x *Beat) GetActions() []*ActionInfo {
+	if x != nil {
+		return x.Actions
+	}
+	return nil
+}
+
+func (x *Beat) GetStanding() *LoopStanding {
+	if x != nil {
+		return x.Standing
+	}
+	return nil
+}
+
+// LoopStanding is how the loop of a job stands.
+type LoopStanding struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Iteration uint64                 `protobuf:"varint,1,opt,name=iteration,proto3" json:"iteration,omitempty"`
+	Objective *float64               `protobuf:"fixed64,2,opt,name=objective,proto3,oneof" json:"objective,omitempty"`
+	// Iterations, by the last ones.
+	PerSecond float64 `protobuf:"fixed64,3,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`
+	// About, to its limit of iterations; 0 is not known.
+	LeftNs        int64 `protobuf:"varint,4,opt,name=left_ns,json=leftNs,proto3" json:"left_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LoopStanding) Reset() {
+	*x = LoopStanding{}
+	mi := &file_cluster_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LoopStanding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LoopStanding) ProtoMessage() {}
+
+func (x *LoopStanding) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LoopStanding.ProtoReflect.Descriptor instead.
+func (*LoopStanding) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *LoopStanding) GetIteration() uint64 {
+	if x != nil {
+		return x.Iteration
+	}
+	return 0
+}
+
+func (x *LoopStanding) GetObjective() float64 {
+	if x != nil && x.Objective != nil {
+		return *x.Objective
+	}
+	return 0
+}
+
+func (x *LoopStanding) GetPerSecond() float64 {
+	if x != nil {
+		return x.PerSecond
+	}
+	return 0
+}
+
+func (x *LoopStanding) GetLeftNs() int64 {
+	if x != nil {
+		return x.LeftNs
+	}
+	return 0
+}
+
+// ActionInfo is an action in progress, or the map side of a shuffle.
+type ActionInfo struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the plan.
+	Node          uint32 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
+	Tasks         uint32 `protobuf:"varint,2,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	Done          uint32 `protobuf:"varint,3,opt,name=done,proto3" json:"done,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ActionInfo) Reset() {
+	*x = ActionInfo{}
+	mi := &file_cluster_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ActionInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActionInfo) ProtoMessage() {}
+
+func (x *ActionInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActionInfo.ProtoReflect.Descriptor instead.
+func (*ActionInfo) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ActionInfo) GetNode() uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *ActionInfo) GetTasks() uint32 {
+	if x != nil {
+		return x.Tasks
+	}
+	return 0
+}
+
+func (x *ActionInfo) GetDone() uint32 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
 // OpenJob asks an executor to start a runner of a job.
 type OpenJob struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1318,7 +1486,7 @@ type OpenJob struct {
 
 func (x *OpenJob) Reset() {
 	*x = OpenJob{}
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1330,7 +1498,7 @@ func (x *OpenJob) String() string {
 func (*OpenJob) ProtoMessage() {}
 
 func (x *OpenJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[23]
+	mi := &file_cluster_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1343,7 +1511,7 @@ func (x *OpenJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenJob.ProtoReflect.Descriptor instead.
 func (*OpenJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{23}
+	return file_cluster_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *OpenJob) GetJob() string {
@@ -1429,7 +1597,7 @@ type CloseJob struct {
 
 func (x *CloseJob) Reset() {
 	*x = CloseJob{}
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1441,7 +1609,7 @@ func (x *CloseJob) String() string {
 func (*CloseJob) ProtoMessage() {}
 
 func (x *CloseJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[24]
+	mi := &file_cluster_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1454,7 +1622,7 @@ func (x *CloseJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseJob.ProtoReflect.Descriptor instead.
 func (*CloseJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{24}
+	return file_cluster_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CloseJob) GetJob() string {
@@ -1491,7 +1659,7 @@ type Relay struct {
 
 func (x *Relay) Reset() {
 	*x = Relay{}
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1503,7 +1671,7 @@ func (x *Relay) String() string {
 func (*Relay) ProtoMessage() {}
 
 func (x *Relay) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[25]
+	mi := &file_cluster_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1516,7 +1684,7 @@ func (x *Relay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relay.ProtoReflect.Descriptor instead.
 func (*Relay) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{25}
+	return file_cluster_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Relay) GetPeer() string {
@@ -1549,7 +1717,7 @@ type FromExecutor struct {
 
 func (x *FromExecutor) Reset() {
 	*x = FromExecutor{}
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1561,7 +1729,7 @@ func (x *FromExecutor) String() string {
 func (*FromExecutor) ProtoMessage() {}
 
 func (x *FromExecutor) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[26]
+	mi := &file_cluster_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +1742,7 @@ func (x *FromExecutor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromExecutor.ProtoReflect.Descriptor instead.
 func (*FromExecutor) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{26}
+	return file_cluster_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *FromExecutor) GetBody() isFromExecutor_Body {
@@ -1672,7 +1840,7 @@ type Leaving struct {
 
 func (x *Leaving) Reset() {
 	*x = Leaving{}
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1684,7 +1852,7 @@ func (x *Leaving) String() string {
 func (*Leaving) ProtoMessage() {}
 
 func (x *Leaving) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[27]
+	mi := &file_cluster_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1697,7 +1865,7 @@ func (x *Leaving) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leaving.ProtoReflect.Descriptor instead.
 func (*Leaving) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{27}
+	return file_cluster_proto_rawDescGZIP(), []int{29}
 }
 
 // RunnerLog is what a runner has printed.
@@ -1713,7 +1881,7 @@ type RunnerLog struct {
 
 func (x *RunnerLog) Reset() {
 	*x = RunnerLog{}
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1725,7 +1893,7 @@ func (x *RunnerLog) String() string {
 func (*RunnerLog) ProtoMessage() {}
 
 func (x *RunnerLog) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[28]
+	mi := &file_cluster_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1738,7 +1906,7 @@ func (x *RunnerLog) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunnerLog.ProtoReflect.Descriptor instead.
 func (*RunnerLog) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{28}
+	return file_cluster_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RunnerLog) GetJob() string {
@@ -1770,7 +1938,7 @@ type LogsReply struct {
 
 func (x *LogsReply) Reset() {
 	*x = LogsReply{}
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1782,7 +1950,7 @@ func (x *LogsReply) String() string {
 func (*LogsReply) ProtoMessage() {}
 
 func (x *LogsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[29]
+	mi := &file_cluster_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1795,7 +1963,7 @@ func (x *LogsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsReply.ProtoReflect.Descriptor instead.
 func (*LogsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{29}
+	return file_cluster_proto_rawDescGZIP(), []int{31}
 }
 
 type ForExecutor struct {
@@ -1817,7 +1985,7 @@ type ForExecutor struct {
 
 func (x *ForExecutor) Reset() {
 	*x = ForExecutor{}
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1829,7 +1997,7 @@ func (x *ForExecutor) String() string {
 func (*ForExecutor) ProtoMessage() {}
 
 func (x *ForExecutor) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[30]
+	mi := &file_cluster_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1842,7 +2010,7 @@ func (x *ForExecutor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForExecutor.ProtoReflect.Descriptor instead.
 func (*ForExecutor) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{30}
+	return file_cluster_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ForExecutor) GetBody() isForExecutor_Body {
@@ -1988,7 +2156,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2000,7 +2168,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[31]
+	mi := &file_cluster_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2013,7 +2181,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{31}
+	return file_cluster_proto_rawDescGZIP(), []int{33}
 }
 
 type Renewal struct {
@@ -2024,7 +2192,7 @@ type Renewal struct {
 
 func (x *Renewal) Reset() {
 	*x = Renewal{}
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2036,7 +2204,7 @@ func (x *Renewal) String() string {
 func (*Renewal) ProtoMessage() {}
 
 func (x *Renewal) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[32]
+	mi := &file_cluster_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2049,7 +2217,7 @@ func (x *Renewal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Renewal.ProtoReflect.Descriptor instead.
 func (*Renewal) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{32}
+	return file_cluster_proto_rawDescGZIP(), []int{34}
 }
 
 type FromJob struct {
@@ -2070,7 +2238,7 @@ type FromJob struct {
 
 func (x *FromJob) Reset() {
 	*x = FromJob{}
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2082,7 +2250,7 @@ func (x *FromJob) String() string {
 func (*FromJob) ProtoMessage() {}
 
 func (x *FromJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[33]
+	mi := &file_cluster_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2095,7 +2263,7 @@ func (x *FromJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromJob.ProtoReflect.Descriptor instead.
 func (*FromJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{33}
+	return file_cluster_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *FromJob) GetBody() isFromJob_Body {
@@ -2226,7 +2394,7 @@ type Trouble struct {
 
 func (x *Trouble) Reset() {
 	*x = Trouble{}
-	mi := &file_cluster_proto_msgTypes[34]
+	mi := &file_cluster_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2238,7 +2406,7 @@ func (x *Trouble) String() string {
 func (*Trouble) ProtoMessage() {}
 
 func (x *Trouble) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[34]
+	mi := &file_cluster_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2251,7 +2419,7 @@ func (x *Trouble) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trouble.ProtoReflect.Descriptor instead.
 func (*Trouble) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{34}
+	return file_cluster_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Trouble) GetWhat() string {
@@ -2273,7 +2441,7 @@ type Exclusion struct {
 
 func (x *Exclusion) Reset() {
 	*x = Exclusion{}
-	mi := &file_cluster_proto_msgTypes[35]
+	mi := &file_cluster_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2285,7 +2453,7 @@ func (x *Exclusion) String() string {
 func (*Exclusion) ProtoMessage() {}
 
 func (x *Exclusion) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[35]
+	mi := &file_cluster_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2298,7 +2466,7 @@ func (x *Exclusion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exclusion.ProtoReflect.Descriptor instead.
 func (*Exclusion) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{35}
+	return file_cluster_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Exclusion) GetExecutor() string {
@@ -2332,7 +2500,7 @@ type ForJob struct {
 
 func (x *ForJob) Reset() {
 	*x = ForJob{}
-	mi := &file_cluster_proto_msgTypes[36]
+	mi := &file_cluster_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2344,7 +2512,7 @@ func (x *ForJob) String() string {
 func (*ForJob) ProtoMessage() {}
 
 func (x *ForJob) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[36]
+	mi := &file_cluster_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2357,7 +2525,7 @@ func (x *ForJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForJob.ProtoReflect.Descriptor instead.
 func (*ForJob) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{36}
+	return file_cluster_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ForJob) GetBody() isForJob_Body {
@@ -2474,7 +2642,7 @@ type AskRunner struct {
 
 func (x *AskRunner) Reset() {
 	*x = AskRunner{}
-	mi := &file_cluster_proto_msgTypes[37]
+	mi := &file_cluster_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2486,7 +2654,7 @@ func (x *AskRunner) String() string {
 func (*AskRunner) ProtoMessage() {}
 
 func (x *AskRunner) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[37]
+	mi := &file_cluster_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2499,7 +2667,7 @@ func (x *AskRunner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRunner.ProtoReflect.Descriptor instead.
 func (*AskRunner) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{37}
+	return file_cluster_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *AskRunner) GetJob() string {
@@ -2543,7 +2711,7 @@ type Commit struct {
 
 func (x *Commit) Reset() {
 	*x = Commit{}
-	mi := &file_cluster_proto_msgTypes[38]
+	mi := &file_cluster_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2555,7 +2723,7 @@ func (x *Commit) String() string {
 func (*Commit) ProtoMessage() {}
 
 func (x *Commit) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[38]
+	mi := &file_cluster_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2568,7 +2736,7 @@ func (x *Commit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commit.ProtoReflect.Descriptor instead.
 func (*Commit) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{38}
+	return file_cluster_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Commit) GetStep() uint64 {
@@ -2697,7 +2865,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_cluster_proto_msgTypes[39]
+	mi := &file_cluster_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2709,7 +2877,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[39]
+	mi := &file_cluster_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2722,7 +2890,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{39}
+	return file_cluster_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SubmitRequest) GetJob() string {
@@ -2796,7 +2964,7 @@ type UserProgram struct {
 
 func (x *UserProgram) Reset() {
 	*x = UserProgram{}
-	mi := &file_cluster_proto_msgTypes[40]
+	mi := &file_cluster_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2808,7 +2976,7 @@ func (x *UserProgram) String() string {
 func (*UserProgram) ProtoMessage() {}
 
 func (x *UserProgram) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[40]
+	mi := &file_cluster_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2821,7 +2989,7 @@ func (x *UserProgram) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserProgram.ProtoReflect.Descriptor instead.
 func (*UserProgram) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{40}
+	return file_cluster_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *UserProgram) GetSigned() []byte {
@@ -2861,7 +3029,7 @@ type ProgramRequest struct {
 
 func (x *ProgramRequest) Reset() {
 	*x = ProgramRequest{}
-	mi := &file_cluster_proto_msgTypes[41]
+	mi := &file_cluster_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2873,7 +3041,7 @@ func (x *ProgramRequest) String() string {
 func (*ProgramRequest) ProtoMessage() {}
 
 func (x *ProgramRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[41]
+	mi := &file_cluster_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2886,7 +3054,7 @@ func (x *ProgramRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramRequest.ProtoReflect.Descriptor instead.
 func (*ProgramRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{41}
+	return file_cluster_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ProgramRequest) GetDigest() string {
@@ -2906,7 +3074,7 @@ type ProgramReply struct {
 
 func (x *ProgramReply) Reset() {
 	*x = ProgramReply{}
-	mi := &file_cluster_proto_msgTypes[42]
+	mi := &file_cluster_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2918,7 +3086,7 @@ func (x *ProgramReply) String() string {
 func (*ProgramReply) ProtoMessage() {}
 
 func (x *ProgramReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[42]
+	mi := &file_cluster_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2931,7 +3099,7 @@ func (x *ProgramReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramReply.ProtoReflect.Descriptor instead.
 func (*ProgramReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{42}
+	return file_cluster_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ProgramReply) GetKnown() bool {
@@ -2959,7 +3127,7 @@ type ProgramPart struct {
 
 func (x *ProgramPart) Reset() {
 	*x = ProgramPart{}
-	mi := &file_cluster_proto_msgTypes[43]
+	mi := &file_cluster_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2971,7 +3139,7 @@ func (x *ProgramPart) String() string {
 func (*ProgramPart) ProtoMessage() {}
 
 func (x *ProgramPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[43]
+	mi := &file_cluster_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2984,7 +3152,7 @@ func (x *ProgramPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramPart.ProtoReflect.Descriptor instead.
 func (*ProgramPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{43}
+	return file_cluster_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ProgramPart) GetDigest() string {
@@ -3009,7 +3177,7 @@ type UploadReply struct {
 
 func (x *UploadReply) Reset() {
 	*x = UploadReply{}
-	mi := &file_cluster_proto_msgTypes[44]
+	mi := &file_cluster_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3021,7 +3189,7 @@ func (x *UploadReply) String() string {
 func (*UploadReply) ProtoMessage() {}
 
 func (x *UploadReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[44]
+	mi := &file_cluster_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3034,7 +3202,7 @@ func (x *UploadReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadReply.ProtoReflect.Descriptor instead.
 func (*UploadReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{44}
+	return file_cluster_proto_rawDescGZIP(), []int{46}
 }
 
 type SubmitReply struct {
@@ -3046,7 +3214,7 @@ type SubmitReply struct {
 
 func (x *SubmitReply) Reset() {
 	*x = SubmitReply{}
-	mi := &file_cluster_proto_msgTypes[45]
+	mi := &file_cluster_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3058,7 +3226,7 @@ func (x *SubmitReply) String() string {
 func (*SubmitReply) ProtoMessage() {}
 
 func (x *SubmitReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[45]
+	mi := &file_cluster_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3071,7 +3239,7 @@ func (x *SubmitReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitReply.ProtoReflect.Descriptor instead.
 func (*SubmitReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{45}
+	return file_cluster_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SubmitReply) GetId() string {
@@ -3092,7 +3260,7 @@ type JobsRequest struct {
 
 func (x *JobsRequest) Reset() {
 	*x = JobsRequest{}
-	mi := &file_cluster_proto_msgTypes[46]
+	mi := &file_cluster_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3104,7 +3272,7 @@ func (x *JobsRequest) String() string {
 func (*JobsRequest) ProtoMessage() {}
 
 func (x *JobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[46]
+	mi := &file_cluster_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3117,7 +3285,7 @@ func (x *JobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsRequest.ProtoReflect.Descriptor instead.
 func (*JobsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{46}
+	return file_cluster_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *JobsRequest) GetId() string {
@@ -3143,7 +3311,7 @@ type JobsReply struct {
 
 func (x *JobsReply) Reset() {
 	*x = JobsReply{}
-	mi := &file_cluster_proto_msgTypes[47]
+	mi := &file_cluster_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3155,7 +3323,7 @@ func (x *JobsReply) String() string {
 func (*JobsReply) ProtoMessage() {}
 
 func (x *JobsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[47]
+	mi := &file_cluster_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3168,7 +3336,7 @@ func (x *JobsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsReply.ProtoReflect.Descriptor instead.
 func (*JobsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{47}
+	return file_cluster_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *JobsReply) GetJobs() []*JobInfo {
@@ -3197,16 +3365,19 @@ type JobInfo struct {
 	// Who has submitted it.
 	Owner string `protobuf:"bytes,14,opt,name=owner,proto3" json:"owner,omitempty"`
 	// As in SubmitRequest.
-	Priority      int32   `protobuf:"varint,15,opt,name=priority,proto3" json:"priority,omitempty"`
-	TimeoutNs     int64   `protobuf:"varint,16,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
-	MaxRestarts   *uint32 `protobuf:"varint,17,opt,name=max_restarts,json=maxRestarts,proto3,oneof" json:"max_restarts,omitempty"`
+	Priority    int32   `protobuf:"varint,15,opt,name=priority,proto3" json:"priority,omitempty"`
+	TimeoutNs   int64   `protobuf:"varint,16,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
+	MaxRestarts *uint32 `protobuf:"varint,17,opt,name=max_restarts,json=maxRestarts,proto3,oneof" json:"max_restarts,omitempty"`
+	// In progress.
+	Actions       []*ActionInfo `protobuf:"bytes,18,rep,name=actions,proto3" json:"actions,omitempty"`
+	Standing      *LoopStanding `protobuf:"bytes,19,opt,name=standing,proto3" json:"standing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_cluster_proto_msgTypes[48]
+	mi := &file_cluster_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3218,7 +3389,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[48]
+	mi := &file_cluster_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3231,7 +3402,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{48}
+	return file_cluster_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *JobInfo) GetId() string {
@@ -3353,6 +3524,20 @@ func (x *JobInfo) GetMaxRestarts() uint32 {
 	return 0
 }
 
+func (x *JobInfo) GetActions() []*ActionInfo {
+	if x != nil {
+		return x.Actions
+	}
+	return nil
+}
+
+func (x *JobInfo) GetStanding() *LoopStanding {
+	if x != nil {
+		return x.Standing
+	}
+	return nil
+}
+
 type WatchRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Id     string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -3367,7 +3552,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_cluster_proto_msgTypes[49]
+	mi := &file_cluster_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3379,7 +3564,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[49]
+	mi := &file_cluster_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3392,7 +3577,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{49}
+	return file_cluster_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *WatchRequest) GetId() string {
@@ -3436,7 +3621,7 @@ type WatchReply struct {
 
 func (x *WatchReply) Reset() {
 	*x = WatchReply{}
-	mi := &file_cluster_proto_msgTypes[50]
+	mi := &file_cluster_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3448,7 +3633,7 @@ func (x *WatchReply) String() string {
 func (*WatchReply) ProtoMessage() {}
 
 func (x *WatchReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[50]
+	mi := &file_cluster_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3461,7 +3646,7 @@ func (x *WatchReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchReply.ProtoReflect.Descriptor instead.
 func (*WatchReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{50}
+	return file_cluster_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *WatchReply) GetLog() []byte {
@@ -3493,7 +3678,7 @@ type PageRequest struct {
 
 func (x *PageRequest) Reset() {
 	*x = PageRequest{}
-	mi := &file_cluster_proto_msgTypes[51]
+	mi := &file_cluster_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3505,7 +3690,7 @@ func (x *PageRequest) String() string {
 func (*PageRequest) ProtoMessage() {}
 
 func (x *PageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[51]
+	mi := &file_cluster_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3518,7 +3703,7 @@ func (x *PageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PageRequest.ProtoReflect.Descriptor instead.
 func (*PageRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{51}
+	return file_cluster_proto_rawDescGZIP(), []int{53}
 }
 
 type PageReply struct {
@@ -3530,7 +3715,7 @@ type PageReply struct {
 
 func (x *PageReply) Reset() {
 	*x = PageReply{}
-	mi := &file_cluster_proto_msgTypes[52]
+	mi := &file_cluster_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3542,7 +3727,7 @@ func (x *PageReply) String() string {
 func (*PageReply) ProtoMessage() {}
 
 func (x *PageReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[52]
+	mi := &file_cluster_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3555,7 +3740,7 @@ func (x *PageReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PageReply.ProtoReflect.Descriptor instead.
 func (*PageReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{52}
+	return file_cluster_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PageReply) GetLink() string {
@@ -3576,7 +3761,7 @@ type LookRequest struct {
 
 func (x *LookRequest) Reset() {
 	*x = LookRequest{}
-	mi := &file_cluster_proto_msgTypes[53]
+	mi := &file_cluster_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3588,7 +3773,7 @@ func (x *LookRequest) String() string {
 func (*LookRequest) ProtoMessage() {}
 
 func (x *LookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[53]
+	mi := &file_cluster_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3601,7 +3786,7 @@ func (x *LookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookRequest.ProtoReflect.Descriptor instead.
 func (*LookRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{53}
+	return file_cluster_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *LookRequest) GetId() string {
@@ -3628,7 +3813,7 @@ type LookReply struct {
 
 func (x *LookReply) Reset() {
 	*x = LookReply{}
-	mi := &file_cluster_proto_msgTypes[54]
+	mi := &file_cluster_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3640,7 +3825,7 @@ func (x *LookReply) String() string {
 func (*LookReply) ProtoMessage() {}
 
 func (x *LookReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[54]
+	mi := &file_cluster_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3653,7 +3838,7 @@ func (x *LookReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookReply.ProtoReflect.Descriptor instead.
 func (*LookReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{54}
+	return file_cluster_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *LookReply) GetText() string {
@@ -3672,7 +3857,7 @@ type DownloadRequest struct {
 
 func (x *DownloadRequest) Reset() {
 	*x = DownloadRequest{}
-	mi := &file_cluster_proto_msgTypes[55]
+	mi := &file_cluster_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3684,7 +3869,7 @@ func (x *DownloadRequest) String() string {
 func (*DownloadRequest) ProtoMessage() {}
 
 func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[55]
+	mi := &file_cluster_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3697,7 +3882,7 @@ func (x *DownloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DownloadRequest.ProtoReflect.Descriptor instead.
 func (*DownloadRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{55}
+	return file_cluster_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DownloadRequest) GetId() string {
@@ -3717,7 +3902,7 @@ type FilePart struct {
 
 func (x *FilePart) Reset() {
 	*x = FilePart{}
-	mi := &file_cluster_proto_msgTypes[56]
+	mi := &file_cluster_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3729,7 +3914,7 @@ func (x *FilePart) String() string {
 func (*FilePart) ProtoMessage() {}
 
 func (x *FilePart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[56]
+	mi := &file_cluster_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3742,7 +3927,7 @@ func (x *FilePart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilePart.ProtoReflect.Descriptor instead.
 func (*FilePart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{56}
+	return file_cluster_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *FilePart) GetPath() string {
@@ -3766,13 +3951,14 @@ type EndRequest struct {
 	Code          uint32                 `protobuf:"varint,3,opt,name=code,proto3" json:"code,omitempty"`  // 0 is well
 	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`     // of another
 	Files         []*MadeFile            `protobuf:"bytes,5,rep,name=files,proto3" json:"files,omitempty"` // that the job has made, in its directory
+	Saved         []*SavedDataset        `protobuf:"bytes,6,rep,name=saved,proto3" json:"saved,omitempty"` // that it has saved, wherever they lie
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EndRequest) Reset() {
 	*x = EndRequest{}
-	mi := &file_cluster_proto_msgTypes[57]
+	mi := &file_cluster_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3784,7 +3970,7 @@ func (x *EndRequest) String() string {
 func (*EndRequest) ProtoMessage() {}
 
 func (x *EndRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[57]
+	mi := &file_cluster_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3797,7 +3983,7 @@ func (x *EndRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndRequest.ProtoReflect.Descriptor instead.
 func (*EndRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{57}
+	return file_cluster_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *EndRequest) GetJob() string {
@@ -3835,6 +4021,65 @@ func (x *EndRequest) GetFiles() []*MadeFile {
 	return nil
 }
 
+func (x *EndRequest) GetSaved() []*SavedDataset {
+	if x != nil {
+		return x.Saved
+	}
+	return nil
+}
+
+type SavedDataset struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Dir           string                 `protobuf:"bytes,1,opt,name=dir,proto3" json:"dir,omitempty"`    // or the name that its objects are below
+	Rows          int64                  `protobuf:"varint,2,opt,name=rows,proto3" json:"rows,omitempty"` // that were added to it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SavedDataset) Reset() {
+	*x = SavedDataset{}
+	mi := &file_cluster_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SavedDataset) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SavedDataset) ProtoMessage() {}
+
+func (x *SavedDataset) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SavedDataset.ProtoReflect.Descriptor instead.
+func (*SavedDataset) Descriptor() ([]byte, []int) {
+	return file_cluster_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *SavedDataset) GetDir() string {
+	if x != nil {
+		return x.Dir
+	}
+	return ""
+}
+
+func (x *SavedDataset) GetRows() int64 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
 type EndReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -3843,7 +4088,7 @@ type EndReply struct {
 
 func (x *EndReply) Reset() {
 	*x = EndReply{}
-	mi := &file_cluster_proto_msgTypes[58]
+	mi := &file_cluster_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3855,7 +4100,7 @@ func (x *EndReply) String() string {
 func (*EndReply) ProtoMessage() {}
 
 func (x *EndReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[58]
+	mi := &file_cluster_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3868,7 +4113,7 @@ func (x *EndReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndReply.ProtoReflect.Descriptor instead.
 func (*EndReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{58}
+	return file_cluster_proto_rawDescGZIP(), []int{61}
 }
 
 type MadeFile struct {
@@ -3882,7 +4127,7 @@ type MadeFile struct {
 
 func (x *MadeFile) Reset() {
 	*x = MadeFile{}
-	mi := &file_cluster_proto_msgTypes[59]
+	mi := &file_cluster_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3894,7 +4139,7 @@ func (x *MadeFile) String() string {
 func (*MadeFile) ProtoMessage() {}
 
 func (x *MadeFile) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[59]
+	mi := &file_cluster_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3907,7 +4152,7 @@ func (x *MadeFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MadeFile.ProtoReflect.Descriptor instead.
 func (*MadeFile) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{59}
+	return file_cluster_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *MadeFile) GetPath() string {
@@ -3940,7 +4185,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_cluster_proto_msgTypes[60]
+	mi := &file_cluster_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3952,7 +4197,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[60]
+	mi := &file_cluster_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3965,7 +4210,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{60}
+	return file_cluster_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CancelRequest) GetId() string {
@@ -3983,7 +4228,7 @@ type CancelReply struct {
 
 func (x *CancelReply) Reset() {
 	*x = CancelReply{}
-	mi := &file_cluster_proto_msgTypes[61]
+	mi := &file_cluster_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3995,7 +4240,7 @@ func (x *CancelReply) String() string {
 func (*CancelReply) ProtoMessage() {}
 
 func (x *CancelReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[61]
+	mi := &file_cluster_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4008,7 +4253,7 @@ func (x *CancelReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelReply.ProtoReflect.Descriptor instead.
 func (*CancelReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{61}
+	return file_cluster_proto_rawDescGZIP(), []int{64}
 }
 
 type ResumeRequest struct {
@@ -4020,7 +4265,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_cluster_proto_msgTypes[62]
+	mi := &file_cluster_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4032,7 +4277,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[62]
+	mi := &file_cluster_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4045,7 +4290,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{62}
+	return file_cluster_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ResumeRequest) GetId() string {
@@ -4063,7 +4308,7 @@ type ResumeReply struct {
 
 func (x *ResumeReply) Reset() {
 	*x = ResumeReply{}
-	mi := &file_cluster_proto_msgTypes[63]
+	mi := &file_cluster_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4075,7 +4320,7 @@ func (x *ResumeReply) String() string {
 func (*ResumeReply) ProtoMessage() {}
 
 func (x *ResumeReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[63]
+	mi := &file_cluster_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4088,7 +4333,7 @@ func (x *ResumeReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeReply.ProtoReflect.Descriptor instead.
 func (*ResumeReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{63}
+	return file_cluster_proto_rawDescGZIP(), []int{66}
 }
 
 // Keep says which of the jobs that have ended stay; a limit below zero is none.
@@ -4103,7 +4348,7 @@ type Keep struct {
 
 func (x *Keep) Reset() {
 	*x = Keep{}
-	mi := &file_cluster_proto_msgTypes[64]
+	mi := &file_cluster_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4115,7 +4360,7 @@ func (x *Keep) String() string {
 func (*Keep) ProtoMessage() {}
 
 func (x *Keep) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[64]
+	mi := &file_cluster_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4128,7 +4373,7 @@ func (x *Keep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Keep.ProtoReflect.Descriptor instead.
 func (*Keep) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{64}
+	return file_cluster_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Keep) GetCount() int64 {
@@ -4162,7 +4407,7 @@ type PruneRequest struct {
 
 func (x *PruneRequest) Reset() {
 	*x = PruneRequest{}
-	mi := &file_cluster_proto_msgTypes[65]
+	mi := &file_cluster_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4174,7 +4419,7 @@ func (x *PruneRequest) String() string {
 func (*PruneRequest) ProtoMessage() {}
 
 func (x *PruneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[65]
+	mi := &file_cluster_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4187,7 +4432,7 @@ func (x *PruneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneRequest.ProtoReflect.Descriptor instead.
 func (*PruneRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{65}
+	return file_cluster_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *PruneRequest) GetKeep() *Keep {
@@ -4208,7 +4453,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_cluster_proto_msgTypes[66]
+	mi := &file_cluster_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4220,7 +4465,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[66]
+	mi := &file_cluster_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4233,7 +4478,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{66}
+	return file_cluster_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *InspectRequest) GetId() string {
@@ -4266,7 +4511,7 @@ type Inspection struct {
 
 func (x *Inspection) Reset() {
 	*x = Inspection{}
-	mi := &file_cluster_proto_msgTypes[67]
+	mi := &file_cluster_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4278,7 +4523,7 @@ func (x *Inspection) String() string {
 func (*Inspection) ProtoMessage() {}
 
 func (x *Inspection) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[67]
+	mi := &file_cluster_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4291,7 +4536,7 @@ func (x *Inspection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inspection.ProtoReflect.Descriptor instead.
 func (*Inspection) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{67}
+	return file_cluster_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Inspection) GetTicket() string {
@@ -4330,7 +4575,7 @@ type InspectedReply struct {
 
 func (x *InspectedReply) Reset() {
 	*x = InspectedReply{}
-	mi := &file_cluster_proto_msgTypes[68]
+	mi := &file_cluster_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4342,7 +4587,7 @@ func (x *InspectedReply) String() string {
 func (*InspectedReply) ProtoMessage() {}
 
 func (x *InspectedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[68]
+	mi := &file_cluster_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4355,7 +4600,7 @@ func (x *InspectedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectedReply.ProtoReflect.Descriptor instead.
 func (*InspectedReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{68}
+	return file_cluster_proto_rawDescGZIP(), []int{71}
 }
 
 type RemoveRequest struct {
@@ -4367,7 +4612,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_cluster_proto_msgTypes[69]
+	mi := &file_cluster_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4379,7 +4624,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[69]
+	mi := &file_cluster_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4392,7 +4637,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{69}
+	return file_cluster_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *RemoveRequest) GetId() string {
@@ -4413,7 +4658,7 @@ type PruneReply struct {
 
 func (x *PruneReply) Reset() {
 	*x = PruneReply{}
-	mi := &file_cluster_proto_msgTypes[70]
+	mi := &file_cluster_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4425,7 +4670,7 @@ func (x *PruneReply) String() string {
 func (*PruneReply) ProtoMessage() {}
 
 func (x *PruneReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[70]
+	mi := &file_cluster_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4438,7 +4683,7 @@ func (x *PruneReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PruneReply.ProtoReflect.Descriptor instead.
 func (*PruneReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{70}
+	return file_cluster_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *PruneReply) GetJobs() []string {
@@ -4463,7 +4708,7 @@ type ExecutorsRequest struct {
 
 func (x *ExecutorsRequest) Reset() {
 	*x = ExecutorsRequest{}
-	mi := &file_cluster_proto_msgTypes[71]
+	mi := &file_cluster_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4475,7 +4720,7 @@ func (x *ExecutorsRequest) String() string {
 func (*ExecutorsRequest) ProtoMessage() {}
 
 func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[71]
+	mi := &file_cluster_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4488,7 +4733,7 @@ func (x *ExecutorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsRequest.ProtoReflect.Descriptor instead.
 func (*ExecutorsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{71}
+	return file_cluster_proto_rawDescGZIP(), []int{74}
 }
 
 type ExecutorsReply struct {
@@ -4500,7 +4745,7 @@ type ExecutorsReply struct {
 
 func (x *ExecutorsReply) Reset() {
 	*x = ExecutorsReply{}
-	mi := &file_cluster_proto_msgTypes[72]
+	mi := &file_cluster_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4512,7 +4757,7 @@ func (x *ExecutorsReply) String() string {
 func (*ExecutorsReply) ProtoMessage() {}
 
 func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[72]
+	mi := &file_cluster_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4525,7 +4770,7 @@ func (x *ExecutorsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorsReply.ProtoReflect.Descriptor instead.
 func (*ExecutorsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{72}
+	return file_cluster_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ExecutorsReply) GetExecutors() []*ExecutorInfo {
@@ -4548,14 +4793,16 @@ type ExecutorInfo struct {
 	Why           string                 `protobuf:"bytes,9,opt,name=why,proto3" json:"why,omitempty"`
 	Labels        map[string]string      `protobuf:"bytes,10,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Of its module, and of the protocol in which it speaks with the driver.
-	Version       string `protobuf:"bytes,11,opt,name=version,proto3" json:"version,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Version string `protobuf:"bytes,11,opt,name=version,proto3" json:"version,omitempty"`
+	// When its certificate ends, where it has one.
+	CertificateUntilUnixNs int64 `protobuf:"varint,12,opt,name=certificate_until_unix_ns,json=certificateUntilUnixNs,proto3" json:"certificate_until_unix_ns,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
 }
 
 func (x *ExecutorInfo) Reset() {
 	*x = ExecutorInfo{}
-	mi := &file_cluster_proto_msgTypes[73]
+	mi := &file_cluster_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4567,7 +4814,7 @@ func (x *ExecutorInfo) String() string {
 func (*ExecutorInfo) ProtoMessage() {}
 
 func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[73]
+	mi := &file_cluster_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4580,7 +4827,7 @@ func (x *ExecutorInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorInfo.ProtoReflect.Descriptor instead.
 func (*ExecutorInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{73}
+	return file_cluster_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ExecutorInfo) GetName() string {
@@ -4660,6 +4907,13 @@ func (x *ExecutorInfo) GetVersion() string {
 	return ""
 }
 
+func (x *ExecutorInfo) GetCertificateUntilUnixNs() int64 {
+	if x != nil {
+		return x.CertificateUntilUnixNs
+	}
+	return 0
+}
+
 type DrainRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -4669,7 +4923,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_cluster_proto_msgTypes[74]
+	mi := &file_cluster_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4681,7 +4935,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[74]
+	mi := &file_cluster_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4694,7 +4948,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{74}
+	return file_cluster_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -4712,7 +4966,7 @@ type DrainReply struct {
 
 func (x *DrainReply) Reset() {
 	*x = DrainReply{}
-	mi := &file_cluster_proto_msgTypes[75]
+	mi := &file_cluster_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4724,7 +4978,7 @@ func (x *DrainReply) String() string {
 func (*DrainReply) ProtoMessage() {}
 
 func (x *DrainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[75]
+	mi := &file_cluster_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4737,7 +4991,7 @@ func (x *DrainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainReply.ProtoReflect.Descriptor instead.
 func (*DrainReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{75}
+	return file_cluster_proto_rawDescGZIP(), []int{78}
 }
 
 type BlockRequest struct {
@@ -4761,7 +5015,7 @@ type BlockRequest struct {
 
 func (x *BlockRequest) Reset() {
 	*x = BlockRequest{}
-	mi := &file_cluster_proto_msgTypes[76]
+	mi := &file_cluster_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4773,7 +5027,7 @@ func (x *BlockRequest) String() string {
 func (*BlockRequest) ProtoMessage() {}
 
 func (x *BlockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[76]
+	mi := &file_cluster_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4786,7 +5040,7 @@ func (x *BlockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRequest.ProtoReflect.Descriptor instead.
 func (*BlockRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{76}
+	return file_cluster_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *BlockRequest) GetNode() uint32 {
@@ -4860,7 +5114,7 @@ type GiveReply struct {
 
 func (x *GiveReply) Reset() {
 	*x = GiveReply{}
-	mi := &file_cluster_proto_msgTypes[77]
+	mi := &file_cluster_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4872,7 +5126,7 @@ func (x *GiveReply) String() string {
 func (*GiveReply) ProtoMessage() {}
 
 func (x *GiveReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[77]
+	mi := &file_cluster_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4885,7 +5139,7 @@ func (x *GiveReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GiveReply.ProtoReflect.Descriptor instead.
 func (*GiveReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{77}
+	return file_cluster_proto_rawDescGZIP(), []int{80}
 }
 
 // BlockPart comes first; after it come raw pieces, as the raw codec has them.
@@ -4903,7 +5157,7 @@ type BlockPart struct {
 
 func (x *BlockPart) Reset() {
 	*x = BlockPart{}
-	mi := &file_cluster_proto_msgTypes[78]
+	mi := &file_cluster_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4915,7 +5169,7 @@ func (x *BlockPart) String() string {
 func (*BlockPart) ProtoMessage() {}
 
 func (x *BlockPart) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[78]
+	mi := &file_cluster_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4928,7 +5182,7 @@ func (x *BlockPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockPart.ProtoReflect.Descriptor instead.
 func (*BlockPart) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{78}
+	return file_cluster_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *BlockPart) GetMeta() []byte {
@@ -4967,7 +5221,7 @@ type JoinRequest struct {
 
 func (x *JoinRequest) Reset() {
 	*x = JoinRequest{}
-	mi := &file_cluster_proto_msgTypes[79]
+	mi := &file_cluster_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4979,7 +5233,7 @@ func (x *JoinRequest) String() string {
 func (*JoinRequest) ProtoMessage() {}
 
 func (x *JoinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[79]
+	mi := &file_cluster_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4992,7 +5246,7 @@ func (x *JoinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinRequest.ProtoReflect.Descriptor instead.
 func (*JoinRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{79}
+	return file_cluster_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *JoinRequest) GetSecret() string {
@@ -5026,7 +5280,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_cluster_proto_msgTypes[80]
+	mi := &file_cluster_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5038,7 +5292,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[80]
+	mi := &file_cluster_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5051,7 +5305,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{80}
+	return file_cluster_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *RenewRequest) GetRequest() []byte {
@@ -5075,7 +5329,7 @@ type Certified struct {
 
 func (x *Certified) Reset() {
 	*x = Certified{}
-	mi := &file_cluster_proto_msgTypes[81]
+	mi := &file_cluster_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5087,7 +5341,7 @@ func (x *Certified) String() string {
 func (*Certified) ProtoMessage() {}
 
 func (x *Certified) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[81]
+	mi := &file_cluster_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5100,7 +5354,7 @@ func (x *Certified) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certified.ProtoReflect.Descriptor instead.
 func (*Certified) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{81}
+	return file_cluster_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Certified) GetChain() []byte {
@@ -5140,7 +5394,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_cluster_proto_msgTypes[82]
+	mi := &file_cluster_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5152,7 +5406,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[82]
+	mi := &file_cluster_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5165,7 +5419,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{82}
+	return file_cluster_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *CreateTokenRequest) GetRole() string {
@@ -5213,7 +5467,7 @@ type CreateTokenReply struct {
 
 func (x *CreateTokenReply) Reset() {
 	*x = CreateTokenReply{}
-	mi := &file_cluster_proto_msgTypes[83]
+	mi := &file_cluster_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5225,7 +5479,7 @@ func (x *CreateTokenReply) String() string {
 func (*CreateTokenReply) ProtoMessage() {}
 
 func (x *CreateTokenReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[83]
+	mi := &file_cluster_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5238,7 +5492,7 @@ func (x *CreateTokenReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenReply.ProtoReflect.Descriptor instead.
 func (*CreateTokenReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{83}
+	return file_cluster_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *CreateTokenReply) GetId() string {
@@ -5263,7 +5517,7 @@ type TokensRequest struct {
 
 func (x *TokensRequest) Reset() {
 	*x = TokensRequest{}
-	mi := &file_cluster_proto_msgTypes[84]
+	mi := &file_cluster_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5275,7 +5529,7 @@ func (x *TokensRequest) String() string {
 func (*TokensRequest) ProtoMessage() {}
 
 func (x *TokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[84]
+	mi := &file_cluster_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5288,7 +5542,7 @@ func (x *TokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokensRequest.ProtoReflect.Descriptor instead.
 func (*TokensRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{84}
+	return file_cluster_proto_rawDescGZIP(), []int{87}
 }
 
 type TokensReply struct {
@@ -5300,7 +5554,7 @@ type TokensReply struct {
 
 func (x *TokensReply) Reset() {
 	*x = TokensReply{}
-	mi := &file_cluster_proto_msgTypes[85]
+	mi := &file_cluster_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5312,7 +5566,7 @@ func (x *TokensReply) String() string {
 func (*TokensReply) ProtoMessage() {}
 
 func (x *TokensReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[85]
+	mi := &file_cluster_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5325,7 +5579,7 @@ func (x *TokensReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokensReply.ProtoReflect.Descriptor instead.
 func (*TokensReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{85}
+	return file_cluster_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *TokensReply) GetTokens() []*TokenInfo {
@@ -5352,7 +5606,7 @@ type TokenInfo struct {
 
 func (x *TokenInfo) Reset() {
 	*x = TokenInfo{}
-	mi := &file_cluster_proto_msgTypes[86]
+	mi := &file_cluster_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5364,7 +5618,7 @@ func (x *TokenInfo) String() string {
 func (*TokenInfo) ProtoMessage() {}
 
 func (x *TokenInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[86]
+	mi := &file_cluster_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5377,7 +5631,7 @@ func (x *TokenInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenInfo.ProtoReflect.Descriptor instead.
 func (*TokenInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{86}
+	return file_cluster_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *TokenInfo) GetId() string {
@@ -5438,7 +5692,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_cluster_proto_msgTypes[87]
+	mi := &file_cluster_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5450,7 +5704,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[87]
+	mi := &file_cluster_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5463,7 +5717,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{87}
+	return file_cluster_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *RevokeTokenRequest) GetId() string {
@@ -5481,7 +5735,7 @@ type RevokeTokenReply struct {
 
 func (x *RevokeTokenReply) Reset() {
 	*x = RevokeTokenReply{}
-	mi := &file_cluster_proto_msgTypes[88]
+	mi := &file_cluster_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5493,7 +5747,7 @@ func (x *RevokeTokenReply) String() string {
 func (*RevokeTokenReply) ProtoMessage() {}
 
 func (x *RevokeTokenReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[88]
+	mi := &file_cluster_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5506,7 +5760,7 @@ func (x *RevokeTokenReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenReply.ProtoReflect.Descriptor instead.
 func (*RevokeTokenReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{88}
+	return file_cluster_proto_rawDescGZIP(), []int{91}
 }
 
 type CertificatesRequest struct {
@@ -5517,7 +5771,7 @@ type CertificatesRequest struct {
 
 func (x *CertificatesRequest) Reset() {
 	*x = CertificatesRequest{}
-	mi := &file_cluster_proto_msgTypes[89]
+	mi := &file_cluster_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5529,7 +5783,7 @@ func (x *CertificatesRequest) String() string {
 func (*CertificatesRequest) ProtoMessage() {}
 
 func (x *CertificatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[89]
+	mi := &file_cluster_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5542,7 +5796,7 @@ func (x *CertificatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificatesRequest.ProtoReflect.Descriptor instead.
 func (*CertificatesRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{89}
+	return file_cluster_proto_rawDescGZIP(), []int{92}
 }
 
 type CertificatesReply struct {
@@ -5554,7 +5808,7 @@ type CertificatesReply struct {
 
 func (x *CertificatesReply) Reset() {
 	*x = CertificatesReply{}
-	mi := &file_cluster_proto_msgTypes[90]
+	mi := &file_cluster_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5566,7 +5820,7 @@ func (x *CertificatesReply) String() string {
 func (*CertificatesReply) ProtoMessage() {}
 
 func (x *CertificatesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[90]
+	mi := &file_cluster_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5579,7 +5833,7 @@ func (x *CertificatesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificatesReply.ProtoReflect.Descriptor instead.
 func (*CertificatesReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{90}
+	return file_cluster_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *CertificatesReply) GetCertificates() []*CertificateInfo {
@@ -5604,7 +5858,7 @@ type CertificateInfo struct {
 
 func (x *CertificateInfo) Reset() {
 	*x = CertificateInfo{}
-	mi := &file_cluster_proto_msgTypes[91]
+	mi := &file_cluster_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5616,7 +5870,7 @@ func (x *CertificateInfo) String() string {
 func (*CertificateInfo) ProtoMessage() {}
 
 func (x *CertificateInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[91]
+	mi := &file_cluster_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5629,7 +5883,7 @@ func (x *CertificateInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CertificateInfo.ProtoReflect.Descriptor instead.
 func (*CertificateInfo) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{91}
+	return file_cluster_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *CertificateInfo) GetSerial() string {
@@ -5677,7 +5931,7 @@ type RevokeCertificateRequest struct {
 
 func (x *RevokeCertificateRequest) Reset() {
 	*x = RevokeCertificateRequest{}
-	mi := &file_cluster_proto_msgTypes[92]
+	mi := &file_cluster_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5689,7 +5943,7 @@ func (x *RevokeCertificateRequest) String() string {
 func (*RevokeCertificateRequest) ProtoMessage() {}
 
 func (x *RevokeCertificateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[92]
+	mi := &file_cluster_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5702,7 +5956,7 @@ func (x *RevokeCertificateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeCertificateRequest.ProtoReflect.Descriptor instead.
 func (*RevokeCertificateRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{92}
+	return file_cluster_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *RevokeCertificateRequest) GetWhich() string {
@@ -5721,7 +5975,7 @@ type RevokeCertificateReply struct {
 
 func (x *RevokeCertificateReply) Reset() {
 	*x = RevokeCertificateReply{}
-	mi := &file_cluster_proto_msgTypes[93]
+	mi := &file_cluster_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5733,7 +5987,7 @@ func (x *RevokeCertificateReply) String() string {
 func (*RevokeCertificateReply) ProtoMessage() {}
 
 func (x *RevokeCertificateReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[93]
+	mi := &file_cluster_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5746,7 +6000,7 @@ func (x *RevokeCertificateReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeCertificateReply.ProtoReflect.Descriptor instead.
 func (*RevokeCertificateReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{93}
+	return file_cluster_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *RevokeCertificateReply) GetRevoked() []*CertificateInfo {
@@ -5768,7 +6022,7 @@ type ChangeAuthorityRequest struct {
 
 func (x *ChangeAuthorityRequest) Reset() {
 	*x = ChangeAuthorityRequest{}
-	mi := &file_cluster_proto_msgTypes[94]
+	mi := &file_cluster_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5780,7 +6034,7 @@ func (x *ChangeAuthorityRequest) String() string {
 func (*ChangeAuthorityRequest) ProtoMessage() {}
 
 func (x *ChangeAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[94]
+	mi := &file_cluster_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5793,7 +6047,7 @@ func (x *ChangeAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*ChangeAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{94}
+	return file_cluster_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ChangeAuthorityRequest) GetRetire() bool {
@@ -5820,7 +6074,7 @@ type ChangeAuthorityReply struct {
 
 func (x *ChangeAuthorityReply) Reset() {
 	*x = ChangeAuthorityReply{}
-	mi := &file_cluster_proto_msgTypes[95]
+	mi := &file_cluster_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5832,7 +6086,7 @@ func (x *ChangeAuthorityReply) String() string {
 func (*ChangeAuthorityReply) ProtoMessage() {}
 
 func (x *ChangeAuthorityReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_proto_msgTypes[95]
+	mi := &file_cluster_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5845,7 +6099,7 @@ func (x *ChangeAuthorityReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeAuthorityReply.ProtoReflect.Descriptor instead.
 func (*ChangeAuthorityReply) Descriptor() ([]byte, []int) {
-	return file_cluster_proto_rawDescGZIP(), []int{95}
+	return file_cluster_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ChangeAuthorityReply) GetAuthorities() []string {
@@ -5911,7 +6165,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06remove\x18\x06 \x01(\bR\x06remove\"\v\n" +
 	"\tKeepReply\"\"\n" +
 	"\fBringRequest\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\tR\x04path\"\xbc\x02\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"\xd4\x02\n" +
 	"\x05Hello\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -5921,26 +6175,45 @@ const file_cluster_proto_rawDesc = "" +
 	"\x06direct\x18\x06 \x01(\tR\x06direct\x12\x12\n" +
 	"\x04term\x18\a \x01(\x04R\x04term\x12\x16\n" +
 	"\x06newest\x18\b \x01(\tR\x06newest\x12\x16\n" +
-	"\x06module\x18\t \x01(\tR\x06module\x1a9\n" +
+	"\x06module\x18\t \x01(\tR\x06module\x12\x16\n" +
+	"\x06flight\x18\n" +
+	" \x01(\tR\x06flight\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x89\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa8\x01\n" +
 	"\aWelcome\x12\x1c\n" +
 	"\texecutors\x18\x01 \x01(\rR\texecutors\x12\x17\n" +
 	"\abeat_ns\x18\x02 \x01(\x04R\x06beatNs\x12\x12\n" +
 	"\x04term\x18\x03 \x01(\x04R\x04term\x12\x19\n" +
 	"\blease_ns\x18\x04 \x01(\x04R\aleaseNs\x12\x18\n" +
-	"\aversion\x18\x05 \x01(\tR\aversion\">\n" +
+	"\aversion\x18\x05 \x01(\tR\aversion\x12\x1d\n" +
+	"\n" +
+	"flight_key\x18\x06 \x01(\fR\tflightKey\">\n" +
 	"\bJobLease\x12\x17\n" +
 	"\asent_ns\x18\x01 \x01(\x04R\x06sentNs\x12\x19\n" +
-	"\blasts_ns\x18\x02 \x01(\x04R\alastsNs\"\xa1\x01\n" +
+	"\blasts_ns\x18\x02 \x01(\x04R\alastsNs\"\x8b\x02\n" +
 	"\x04Beat\x12\x16\n" +
 	"\x06splits\x18\x01 \x01(\x04R\x06splits\x12&\n" +
 	"\x0frows_per_second\x18\x02 \x01(\x01R\rrowsPerSecond\x12\x16\n" +
 	"\x06memory\x18\x03 \x01(\x04R\x06memory\x12\x12\n" +
 	"\x04disk\x18\x04 \x01(\x04R\x04disk\x12\x14\n" +
 	"\x05unfit\x18\x05 \x01(\tR\x05unfit\x12\x17\n" +
-	"\asent_ns\x18\x06 \x01(\x04R\x06sentNs\"\x95\x02\n" +
+	"\asent_ns\x18\x06 \x01(\x04R\x06sentNs\x121\n" +
+	"\aactions\x18\a \x03(\v2\x17.volley.wire.ActionInfoR\aactions\x125\n" +
+	"\bstanding\x18\b \x01(\v2\x19.volley.wire.LoopStandingR\bstanding\"\x95\x01\n" +
+	"\fLoopStanding\x12\x1c\n" +
+	"\titeration\x18\x01 \x01(\x04R\titeration\x12!\n" +
+	"\tobjective\x18\x02 \x01(\x01H\x00R\tobjective\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"per_second\x18\x03 \x01(\x01R\tperSecond\x12\x17\n" +
+	"\aleft_ns\x18\x04 \x01(\x03R\x06leftNsB\f\n" +
+	"\n" +
+	"_objective\"J\n" +
+	"\n" +
+	"ActionInfo\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\rR\x04node\x12\x14\n" +
+	"\x05tasks\x18\x02 \x01(\rR\x05tasks\x12\x12\n" +
+	"\x04done\x18\x03 \x01(\rR\x04done\"\x95\x02\n" +
 	"\aOpenJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12\x14\n" +
@@ -6060,7 +6333,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05brief\x18\x02 \x01(\bR\x05brief\"5\n" +
 	"\tJobsReply\x12(\n" +
-	"\x04jobs\x18\x01 \x03(\v2\x14.volley.wire.JobInfoR\x04jobs\"\xe9\x03\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x14.volley.wire.JobInfoR\x04jobs\"\xd3\x04\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x14\n" +
@@ -6080,7 +6353,9 @@ const file_cluster_proto_rawDesc = "" +
 	"\bpriority\x18\x0f \x01(\x05R\bpriority\x12\x1d\n" +
 	"\n" +
 	"timeout_ns\x18\x10 \x01(\x03R\ttimeoutNs\x12&\n" +
-	"\fmax_restarts\x18\x11 \x01(\rH\x00R\vmaxRestarts\x88\x01\x01B\x0f\n" +
+	"\fmax_restarts\x18\x11 \x01(\rH\x00R\vmaxRestarts\x88\x01\x01\x121\n" +
+	"\aactions\x18\x12 \x03(\v2\x17.volley.wire.ActionInfoR\aactions\x125\n" +
+	"\bstanding\x18\x13 \x01(\v2\x19.volley.wire.LoopStandingR\bstandingB\x0f\n" +
 	"\r_max_restarts\"b\n" +
 	"\fWatchRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
@@ -6104,14 +6379,18 @@ const file_cluster_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"2\n" +
 	"\bFilePart\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\x93\x01\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xc4\x01\n" +
 	"\n" +
 	"EndRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\rR\x04code\x12\x10\n" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x12+\n" +
-	"\x05files\x18\x05 \x03(\v2\x15.volley.wire.MadeFileR\x05files\"\n" +
+	"\x05files\x18\x05 \x03(\v2\x15.volley.wire.MadeFileR\x05files\x12/\n" +
+	"\x05saved\x18\x06 \x03(\v2\x19.volley.wire.SavedDatasetR\x05saved\"4\n" +
+	"\fSavedDataset\x12\x10\n" +
+	"\x03dir\x18\x01 \x01(\tR\x03dir\x12\x12\n" +
+	"\x04rows\x18\x02 \x01(\x03R\x04rows\"\n" +
 	"\n" +
 	"\bEndReply\"J\n" +
 	"\bMadeFile\x12\x12\n" +
@@ -6149,7 +6428,7 @@ const file_cluster_proto_rawDesc = "" +
 	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\"\x12\n" +
 	"\x10ExecutorsRequest\"I\n" +
 	"\x0eExecutorsReply\x127\n" +
-	"\texecutors\x18\x01 \x03(\v2\x19.volley.wire.ExecutorInfoR\texecutors\"\x84\x03\n" +
+	"\texecutors\x18\x01 \x03(\v2\x19.volley.wire.ExecutorInfoR\texecutors\"\xbf\x03\n" +
 	"\fExecutorInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x14\n" +
@@ -6162,7 +6441,8 @@ const file_cluster_proto_rawDesc = "" +
 	"\x03why\x18\t \x01(\tR\x03why\x12=\n" +
 	"\x06labels\x18\n" +
 	" \x03(\v2%.volley.wire.ExecutorInfo.LabelsEntryR\x06labels\x12\x18\n" +
-	"\aversion\x18\v \x01(\tR\aversion\x1a9\n" +
+	"\aversion\x18\v \x01(\tR\aversion\x129\n" +
+	"\x19certificate_until_unix_ns\x18\f \x01(\x03R\x16certificateUntilUnixNs\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\"\n" +
@@ -6298,7 +6578,7 @@ func file_cluster_proto_rawDescGZIP() []byte {
 	return file_cluster_proto_rawDescData
 }
 
-var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 98)
+var file_cluster_proto_msgTypes = make([]protoimpl.MessageInfo, 101)
 var file_cluster_proto_goTypes = []any{
 	(*DriversRequest)(nil),           // 0: volley.wire.DriversRequest
 	(*DriversReply)(nil),             // 1: volley.wire.DriversReply
@@ -6323,218 +6603,226 @@ var file_cluster_proto_goTypes = []any{
 	(*Welcome)(nil),                  // 20: volley.wire.Welcome
 	(*JobLease)(nil),                 // 21: volley.wire.JobLease
 	(*Beat)(nil),                     // 22: volley.wire.Beat
-	(*OpenJob)(nil),                  // 23: volley.wire.OpenJob
-	(*CloseJob)(nil),                 // 24: volley.wire.CloseJob
-	(*Relay)(nil),                    // 25: volley.wire.Relay
-	(*FromExecutor)(nil),             // 26: volley.wire.FromExecutor
-	(*Leaving)(nil),                  // 27: volley.wire.Leaving
-	(*RunnerLog)(nil),                // 28: volley.wire.RunnerLog
-	(*LogsReply)(nil),                // 29: volley.wire.LogsReply
-	(*ForExecutor)(nil),              // 30: volley.wire.ForExecutor
-	(*Goodbye)(nil),                  // 31: volley.wire.Goodbye
-	(*Renewal)(nil),                  // 32: volley.wire.Renewal
-	(*FromJob)(nil),                  // 33: volley.wire.FromJob
-	(*Trouble)(nil),                  // 34: volley.wire.Trouble
-	(*Exclusion)(nil),                // 35: volley.wire.Exclusion
-	(*ForJob)(nil),                   // 36: volley.wire.ForJob
-	(*AskRunner)(nil),                // 37: volley.wire.AskRunner
-	(*Commit)(nil),                   // 38: volley.wire.Commit
-	(*SubmitRequest)(nil),            // 39: volley.wire.SubmitRequest
-	(*UserProgram)(nil),              // 40: volley.wire.UserProgram
-	(*ProgramRequest)(nil),           // 41: volley.wire.ProgramRequest
-	(*ProgramReply)(nil),             // 42: volley.wire.ProgramReply
-	(*ProgramPart)(nil),              // 43: volley.wire.ProgramPart
-	(*UploadReply)(nil),              // 44: volley.wire.UploadReply
-	(*SubmitReply)(nil),              // 45: volley.wire.SubmitReply
-	(*JobsRequest)(nil),              // 46: volley.wire.JobsRequest
-	(*JobsReply)(nil),                // 47: volley.wire.JobsReply
-	(*JobInfo)(nil),                  // 48: volley.wire.JobInfo
-	(*WatchRequest)(nil),             // 49: volley.wire.WatchRequest
-	(*WatchReply)(nil),               // 50: volley.wire.WatchReply
-	(*PageRequest)(nil),              // 51: volley.wire.PageRequest
-	(*PageReply)(nil),                // 52: volley.wire.PageReply
-	(*LookRequest)(nil),              // 53: volley.wire.LookRequest
-	(*LookReply)(nil),                // 54: volley.wire.LookReply
-	(*DownloadRequest)(nil),          // 55: volley.wire.DownloadRequest
-	(*FilePart)(nil),                 // 56: volley.wire.FilePart
-	(*EndRequest)(nil),               // 57: volley.wire.EndRequest
-	(*EndReply)(nil),                 // 58: volley.wire.EndReply
-	(*MadeFile)(nil),                 // 59: volley.wire.MadeFile
-	(*CancelRequest)(nil),            // 60: volley.wire.CancelRequest
-	(*CancelReply)(nil),              // 61: volley.wire.CancelReply
-	(*ResumeRequest)(nil),            // 62: volley.wire.ResumeRequest
-	(*ResumeReply)(nil),              // 63: volley.wire.ResumeReply
-	(*Keep)(nil),                     // 64: volley.wire.Keep
-	(*PruneRequest)(nil),             // 65: volley.wire.PruneRequest
-	(*InspectRequest)(nil),           // 66: volley.wire.InspectRequest
-	(*Inspection)(nil),               // 67: volley.wire.Inspection
-	(*InspectedReply)(nil),           // 68: volley.wire.InspectedReply
-	(*RemoveRequest)(nil),            // 69: volley.wire.RemoveRequest
-	(*PruneReply)(nil),               // 70: volley.wire.PruneReply
-	(*ExecutorsRequest)(nil),         // 71: volley.wire.ExecutorsRequest
-	(*ExecutorsReply)(nil),           // 72: volley.wire.ExecutorsReply
-	(*ExecutorInfo)(nil),             // 73: volley.wire.ExecutorInfo
-	(*DrainRequest)(nil),             // 74: volley.wire.DrainRequest
-	(*DrainReply)(nil),               // 75: volley.wire.DrainReply
-	(*BlockRequest)(nil),             // 76: volley.wire.BlockRequest
-	(*GiveReply)(nil),                // 77: volley.wire.GiveReply
-	(*BlockPart)(nil),                // 78: volley.wire.BlockPart
-	(*JoinRequest)(nil),              // 79: volley.wire.JoinRequest
-	(*RenewRequest)(nil),             // 80: volley.wire.RenewRequest
-	(*Certified)(nil),                // 81: volley.wire.Certified
-	(*CreateTokenRequest)(nil),       // 82: volley.wire.CreateTokenRequest
-	(*CreateTokenReply)(nil),         // 83: volley.wire.CreateTokenReply
-	(*TokensRequest)(nil),            // 84: volley.wire.TokensRequest
-	(*TokensReply)(nil),              // 85: volley.wire.TokensReply
-	(*TokenInfo)(nil),                // 86: volley.wire.TokenInfo
-	(*RevokeTokenRequest)(nil),       // 87: volley.wire.RevokeTokenRequest
-	(*RevokeTokenReply)(nil),         // 88: volley.wire.RevokeTokenReply
-	(*CertificatesRequest)(nil),      // 89: volley.wire.CertificatesRequest
-	(*CertificatesReply)(nil),        // 90: volley.wire.CertificatesReply
-	(*CertificateInfo)(nil),          // 91: volley.wire.CertificateInfo
-	(*RevokeCertificateRequest)(nil), // 92: volley.wire.RevokeCertificateRequest
-	(*RevokeCertificateReply)(nil),   // 93: volley.wire.RevokeCertificateReply
-	(*ChangeAuthorityRequest)(nil),   // 94: volley.wire.ChangeAuthorityRequest
-	(*ChangeAuthorityReply)(nil),     // 95: volley.wire.ChangeAuthorityReply
-	nil,                              // 96: volley.wire.Hello.LabelsEntry
-	nil,                              // 97: volley.wire.ExecutorInfo.LabelsEntry
-	(*Ask)(nil),                      // 98: volley.wire.Ask
-	(*Gang)(nil),                     // 99: volley.wire.Gang
+	(*LoopStanding)(nil),             // 23: volley.wire.LoopStanding
+	(*ActionInfo)(nil),               // 24: volley.wire.ActionInfo
+	(*OpenJob)(nil),                  // 25: volley.wire.OpenJob
+	(*CloseJob)(nil),                 // 26: volley.wire.CloseJob
+	(*Relay)(nil),                    // 27: volley.wire.Relay
+	(*FromExecutor)(nil),             // 28: volley.wire.FromExecutor
+	(*Leaving)(nil),                  // 29: volley.wire.Leaving
+	(*RunnerLog)(nil),                // 30: volley.wire.RunnerLog
+	(*LogsReply)(nil),                // 31: volley.wire.LogsReply
+	(*ForExecutor)(nil),              // 32: volley.wire.ForExecutor
+	(*Goodbye)(nil),                  // 33: volley.wire.Goodbye
+	(*Renewal)(nil),                  // 34: volley.wire.Renewal
+	(*FromJob)(nil),                  // 35: volley.wire.FromJob
+	(*Trouble)(nil),                  // 36: volley.wire.Trouble
+	(*Exclusion)(nil),                // 37: volley.wire.Exclusion
+	(*ForJob)(nil),                   // 38: volley.wire.ForJob
+	(*AskRunner)(nil),                // 39: volley.wire.AskRunner
+	(*Commit)(nil),                   // 40: volley.wire.Commit
+	(*SubmitRequest)(nil),            // 41: volley.wire.SubmitRequest
+	(*UserProgram)(nil),              // 42: volley.wire.UserProgram
+	(*ProgramRequest)(nil),           // 43: volley.wire.ProgramRequest
+	(*ProgramReply)(nil),             // 44: volley.wire.ProgramReply
+	(*ProgramPart)(nil),              // 45: volley.wire.ProgramPart
+	(*UploadReply)(nil),              // 46: volley.wire.UploadReply
+	(*SubmitReply)(nil),              // 47: volley.wire.SubmitReply
+	(*JobsRequest)(nil),              // 48: volley.wire.JobsRequest
+	(*JobsReply)(nil),                // 49: volley.wire.JobsReply
+	(*JobInfo)(nil),                  // 50: volley.wire.JobInfo
+	(*WatchRequest)(nil),             // 51: volley.wire.WatchRequest
+	(*WatchReply)(nil),               // 52: volley.wire.WatchReply
+	(*PageRequest)(nil),              // 53: volley.wire.PageRequest
+	(*PageReply)(nil),                // 54: volley.wire.PageReply
+	(*LookRequest)(nil),              // 55: volley.wire.LookRequest
+	(*LookReply)(nil),                // 56: volley.wire.LookReply
+	(*DownloadRequest)(nil),          // 57: volley.wire.DownloadRequest
+	(*FilePart)(nil),                 // 58: volley.wire.FilePart
+	(*EndRequest)(nil),               // 59: volley.wire.EndRequest
+	(*SavedDataset)(nil),             // 60: volley.wire.SavedDataset
+	(*EndReply)(nil),                 // 61: volley.wire.EndReply
+	(*MadeFile)(nil),                 // 62: volley.wire.MadeFile
+	(*CancelRequest)(nil),            // 63: volley.wire.CancelRequest
+	(*CancelReply)(nil),              // 64: volley.wire.CancelReply
+	(*ResumeRequest)(nil),            // 65: volley.wire.ResumeRequest
+	(*ResumeReply)(nil),              // 66: volley.wire.ResumeReply
+	(*Keep)(nil),                     // 67: volley.wire.Keep
+	(*PruneRequest)(nil),             // 68: volley.wire.PruneRequest
+	(*InspectRequest)(nil),           // 69: volley.wire.InspectRequest
+	(*Inspection)(nil),               // 70: volley.wire.Inspection
+	(*InspectedReply)(nil),           // 71: volley.wire.InspectedReply
+	(*RemoveRequest)(nil),            // 72: volley.wire.RemoveRequest
+	(*PruneReply)(nil),               // 73: volley.wire.PruneReply
+	(*ExecutorsRequest)(nil),         // 74: volley.wire.ExecutorsRequest
+	(*ExecutorsReply)(nil),           // 75: volley.wire.ExecutorsReply
+	(*ExecutorInfo)(nil),             // 76: volley.wire.ExecutorInfo
+	(*DrainRequest)(nil),             // 77: volley.wire.DrainRequest
+	(*DrainReply)(nil),               // 78: volley.wire.DrainReply
+	(*BlockRequest)(nil),             // 79: volley.wire.BlockRequest
+	(*GiveReply)(nil),                // 80: volley.wire.GiveReply
+	(*BlockPart)(nil),                // 81: volley.wire.BlockPart
+	(*JoinRequest)(nil),              // 82: volley.wire.JoinRequest
+	(*RenewRequest)(nil),             // 83: volley.wire.RenewRequest
+	(*Certified)(nil),                // 84: volley.wire.Certified
+	(*CreateTokenRequest)(nil),       // 85: volley.wire.CreateTokenRequest
+	(*CreateTokenReply)(nil),         // 86: volley.wire.CreateTokenReply
+	(*TokensRequest)(nil),            // 87: volley.wire.TokensRequest
+	(*TokensReply)(nil),              // 88: volley.wire.TokensReply
+	(*TokenInfo)(nil),                // 89: volley.wire.TokenInfo
+	(*RevokeTokenRequest)(nil),       // 90: volley.wire.RevokeTokenRequest
+	(*RevokeTokenReply)(nil),         // 91: volley.wire.RevokeTokenReply
+	(*CertificatesRequest)(nil),      // 92: volley.wire.CertificatesRequest
+	(*CertificatesReply)(nil),        // 93: volley.wire.CertificatesReply
+	(*CertificateInfo)(nil),          // 94: volley.wire.CertificateInfo
+	(*RevokeCertificateRequest)(nil), // 95: volley.wire.RevokeCertificateRequest
+	(*RevokeCertificateReply)(nil),   // 96: volley.wire.RevokeCertificateReply
+	(*ChangeAuthorityRequest)(nil),   // 97: volley.wire.ChangeAuthorityRequest
+	(*ChangeAuthorityReply)(nil),     // 98: volley.wire.ChangeAuthorityReply
+	nil,                              // 99: volley.wire.Hello.LabelsEntry
+	nil,                              // 100: volley.wire.ExecutorInfo.LabelsEntry
+	(*Ask)(nil),                      // 101: volley.wire.Ask
+	(*Gang)(nil),                     // 102: volley.wire.Gang
 }
 var file_cluster_proto_depIdxs = []int32{
-	2,  // 0: volley.wire.DriversReply.drivers:type_name -> volley.wire.DriverInfo
-	15, // 1: volley.wire.HaveReply.files:type_name -> volley.wire.HadFile
-	96, // 2: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
-	40, // 3: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
-	19, // 4: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
-	22, // 5: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
-	25, // 6: volley.wire.FromExecutor.relay:type_name -> volley.wire.Relay
-	24, // 7: volley.wire.FromExecutor.closed:type_name -> volley.wire.CloseJob
-	27, // 8: volley.wire.FromExecutor.leaving:type_name -> volley.wire.Leaving
-	20, // 9: volley.wire.ForExecutor.welcome:type_name -> volley.wire.Welcome
-	23, // 10: volley.wire.ForExecutor.open:type_name -> volley.wire.OpenJob
-	25, // 11: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
-	24, // 12: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
-	31, // 13: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
-	32, // 14: volley.wire.ForExecutor.renew:type_name -> volley.wire.Renewal
-	37, // 15: volley.wire.ForExecutor.ask:type_name -> volley.wire.AskRunner
-	22, // 16: volley.wire.ForExecutor.beat:type_name -> volley.wire.Beat
-	19, // 17: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
-	25, // 18: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
-	38, // 19: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
-	74, // 20: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
-	22, // 21: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
-	35, // 22: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
-	34, // 23: volley.wire.FromJob.trouble:type_name -> volley.wire.Trouble
-	20, // 24: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
-	25, // 25: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
-	24, // 26: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
-	74, // 27: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
-	98, // 28: volley.wire.ForJob.ask:type_name -> volley.wire.Ask
-	21, // 29: volley.wire.ForJob.lease:type_name -> volley.wire.JobLease
-	98, // 30: volley.wire.AskRunner.ask:type_name -> volley.wire.Ask
-	40, // 31: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
-	48, // 32: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
-	40, // 33: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
-	48, // 34: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
-	59, // 35: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
-	64, // 36: volley.wire.PruneRequest.keep:type_name -> volley.wire.Keep
-	73, // 37: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
-	97, // 38: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
-	86, // 39: volley.wire.TokensReply.tokens:type_name -> volley.wire.TokenInfo
-	91, // 40: volley.wire.CertificatesReply.certificates:type_name -> volley.wire.CertificateInfo
-	91, // 41: volley.wire.RevokeCertificateReply.revoked:type_name -> volley.wire.CertificateInfo
-	26, // 42: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
-	28, // 43: volley.wire.Cluster.Logs:input_type -> volley.wire.RunnerLog
-	33, // 44: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
-	41, // 45: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
-	43, // 46: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
-	41, // 47: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
-	39, // 48: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
-	46, // 49: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
-	49, // 50: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
-	55, // 51: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
-	57, // 52: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
-	60, // 53: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
-	62, // 54: volley.wire.Cluster.Resume:input_type -> volley.wire.ResumeRequest
-	65, // 55: volley.wire.Cluster.Prune:input_type -> volley.wire.PruneRequest
-	69, // 56: volley.wire.Cluster.Remove:input_type -> volley.wire.RemoveRequest
-	66, // 57: volley.wire.Cluster.Inspect:input_type -> volley.wire.InspectRequest
-	67, // 58: volley.wire.Cluster.Inspected:input_type -> volley.wire.Inspection
-	8,  // 59: volley.wire.Cluster.Support:input_type -> volley.wire.SupportRequest
-	51, // 60: volley.wire.Cluster.Page:input_type -> volley.wire.PageRequest
-	53, // 61: volley.wire.Cluster.Look:input_type -> volley.wire.LookRequest
-	71, // 62: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
-	74, // 63: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
-	79, // 64: volley.wire.Cluster.Join:input_type -> volley.wire.JoinRequest
-	9,  // 65: volley.wire.Cluster.Reads:input_type -> volley.wire.ReadsRequest
-	80, // 66: volley.wire.Cluster.Renew:input_type -> volley.wire.RenewRequest
-	82, // 67: volley.wire.Cluster.CreateToken:input_type -> volley.wire.CreateTokenRequest
-	84, // 68: volley.wire.Cluster.Tokens:input_type -> volley.wire.TokensRequest
-	87, // 69: volley.wire.Cluster.RevokeToken:input_type -> volley.wire.RevokeTokenRequest
-	89, // 70: volley.wire.Cluster.Certificates:input_type -> volley.wire.CertificatesRequest
-	92, // 71: volley.wire.Cluster.RevokeCertificate:input_type -> volley.wire.RevokeCertificateRequest
-	94, // 72: volley.wire.Cluster.ChangeAuthority:input_type -> volley.wire.ChangeAuthorityRequest
-	0,  // 73: volley.wire.Cluster.Drivers:input_type -> volley.wire.DriversRequest
-	3,  // 74: volley.wire.Cluster.RemoveDriver:input_type -> volley.wire.RemoveDriverRequest
-	5,  // 75: volley.wire.Cluster.Enrol:input_type -> volley.wire.EnrolRequest
-	7,  // 76: volley.wire.Cluster.Snapshot:input_type -> volley.wire.SnapshotRequest
-	76, // 77: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
-	78, // 78: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
-	99, // 79: volley.wire.Gangs.Speak:input_type -> volley.wire.Gang
-	13, // 80: volley.wire.Files.Have:input_type -> volley.wire.HaveRequest
-	16, // 81: volley.wire.Files.Keep:input_type -> volley.wire.FileChange
-	18, // 82: volley.wire.Files.Bring:input_type -> volley.wire.BringRequest
-	12, // 83: volley.wire.Files.Agree:input_type -> volley.wire.Authorities
-	19, // 84: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
-	30, // 85: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
-	29, // 86: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
-	36, // 87: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
-	42, // 88: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
-	44, // 89: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
-	43, // 90: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
-	45, // 91: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
-	47, // 92: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
-	50, // 93: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
-	56, // 94: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
-	58, // 95: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
-	61, // 96: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
-	63, // 97: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
-	70, // 98: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
-	70, // 99: volley.wire.Cluster.Remove:output_type -> volley.wire.PruneReply
-	67, // 100: volley.wire.Cluster.Inspect:output_type -> volley.wire.Inspection
-	68, // 101: volley.wire.Cluster.Inspected:output_type -> volley.wire.InspectedReply
-	56, // 102: volley.wire.Cluster.Support:output_type -> volley.wire.FilePart
-	52, // 103: volley.wire.Cluster.Page:output_type -> volley.wire.PageReply
-	54, // 104: volley.wire.Cluster.Look:output_type -> volley.wire.LookReply
-	72, // 105: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
-	75, // 106: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
-	81, // 107: volley.wire.Cluster.Join:output_type -> volley.wire.Certified
-	10, // 108: volley.wire.Cluster.Reads:output_type -> volley.wire.ReadsReply
-	81, // 109: volley.wire.Cluster.Renew:output_type -> volley.wire.Certified
-	83, // 110: volley.wire.Cluster.CreateToken:output_type -> volley.wire.CreateTokenReply
-	85, // 111: volley.wire.Cluster.Tokens:output_type -> volley.wire.TokensReply
-	88, // 112: volley.wire.Cluster.RevokeToken:output_type -> volley.wire.RevokeTokenReply
-	90, // 113: volley.wire.Cluster.Certificates:output_type -> volley.wire.CertificatesReply
-	93, // 114: volley.wire.Cluster.RevokeCertificate:output_type -> volley.wire.RevokeCertificateReply
-	95, // 115: volley.wire.Cluster.ChangeAuthority:output_type -> volley.wire.ChangeAuthorityReply
-	1,  // 116: volley.wire.Cluster.Drivers:output_type -> volley.wire.DriversReply
-	4,  // 117: volley.wire.Cluster.RemoveDriver:output_type -> volley.wire.RemoveDriverReply
-	6,  // 118: volley.wire.Cluster.Enrol:output_type -> volley.wire.EnrolReply
-	56, // 119: volley.wire.Cluster.Snapshot:output_type -> volley.wire.FilePart
-	78, // 120: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
-	77, // 121: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
-	11, // 122: volley.wire.Gangs.Speak:output_type -> volley.wire.SpokenReply
-	14, // 123: volley.wire.Files.Have:output_type -> volley.wire.HaveReply
-	17, // 124: volley.wire.Files.Keep:output_type -> volley.wire.KeepReply
-	56, // 125: volley.wire.Files.Bring:output_type -> volley.wire.FilePart
-	12, // 126: volley.wire.Files.Agree:output_type -> volley.wire.Authorities
-	19, // 127: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
-	85, // [85:128] is the sub-list for method output_type
-	42, // [42:85] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	2,   // 0: volley.wire.DriversReply.drivers:type_name -> volley.wire.DriverInfo
+	15,  // 1: volley.wire.HaveReply.files:type_name -> volley.wire.HadFile
+	99,  // 2: volley.wire.Hello.labels:type_name -> volley.wire.Hello.LabelsEntry
+	24,  // 3: volley.wire.Beat.actions:type_name -> volley.wire.ActionInfo
+	23,  // 4: volley.wire.Beat.standing:type_name -> volley.wire.LoopStanding
+	42,  // 5: volley.wire.OpenJob.program:type_name -> volley.wire.UserProgram
+	19,  // 6: volley.wire.FromExecutor.hello:type_name -> volley.wire.Hello
+	22,  // 7: volley.wire.FromExecutor.beat:type_name -> volley.wire.Beat
+	27,  // 8: volley.wire.FromExecutor.relay:type_name -> volley.wire.Relay
+	26,  // 9: volley.wire.FromExecutor.closed:type_name -> volley.wire.CloseJob
+	29,  // 10: volley.wire.FromExecutor.leaving:type_name -> volley.wire.Leaving
+	20,  // 11: volley.wire.ForExecutor.welcome:type_name -> volley.wire.Welcome
+	25,  // 12: volley.wire.ForExecutor.open:type_name -> volley.wire.OpenJob
+	27,  // 13: volley.wire.ForExecutor.relay:type_name -> volley.wire.Relay
+	26,  // 14: volley.wire.ForExecutor.close:type_name -> volley.wire.CloseJob
+	33,  // 15: volley.wire.ForExecutor.goodbye:type_name -> volley.wire.Goodbye
+	34,  // 16: volley.wire.ForExecutor.renew:type_name -> volley.wire.Renewal
+	39,  // 17: volley.wire.ForExecutor.ask:type_name -> volley.wire.AskRunner
+	22,  // 18: volley.wire.ForExecutor.beat:type_name -> volley.wire.Beat
+	19,  // 19: volley.wire.FromJob.hello:type_name -> volley.wire.Hello
+	27,  // 20: volley.wire.FromJob.relay:type_name -> volley.wire.Relay
+	40,  // 21: volley.wire.FromJob.commit:type_name -> volley.wire.Commit
+	77,  // 22: volley.wire.FromJob.drained:type_name -> volley.wire.DrainRequest
+	22,  // 23: volley.wire.FromJob.beat:type_name -> volley.wire.Beat
+	37,  // 24: volley.wire.FromJob.exclusion:type_name -> volley.wire.Exclusion
+	36,  // 25: volley.wire.FromJob.trouble:type_name -> volley.wire.Trouble
+	20,  // 26: volley.wire.ForJob.welcome:type_name -> volley.wire.Welcome
+	27,  // 27: volley.wire.ForJob.relay:type_name -> volley.wire.Relay
+	26,  // 28: volley.wire.ForJob.left:type_name -> volley.wire.CloseJob
+	77,  // 29: volley.wire.ForJob.drain:type_name -> volley.wire.DrainRequest
+	101, // 30: volley.wire.ForJob.ask:type_name -> volley.wire.Ask
+	21,  // 31: volley.wire.ForJob.lease:type_name -> volley.wire.JobLease
+	101, // 32: volley.wire.AskRunner.ask:type_name -> volley.wire.Ask
+	42,  // 33: volley.wire.SubmitRequest.program:type_name -> volley.wire.UserProgram
+	50,  // 34: volley.wire.JobsReply.jobs:type_name -> volley.wire.JobInfo
+	42,  // 35: volley.wire.JobInfo.program:type_name -> volley.wire.UserProgram
+	24,  // 36: volley.wire.JobInfo.actions:type_name -> volley.wire.ActionInfo
+	23,  // 37: volley.wire.JobInfo.standing:type_name -> volley.wire.LoopStanding
+	50,  // 38: volley.wire.WatchReply.ended:type_name -> volley.wire.JobInfo
+	62,  // 39: volley.wire.EndRequest.files:type_name -> volley.wire.MadeFile
+	60,  // 40: volley.wire.EndRequest.saved:type_name -> volley.wire.SavedDataset
+	67,  // 41: volley.wire.PruneRequest.keep:type_name -> volley.wire.Keep
+	76,  // 42: volley.wire.ExecutorsReply.executors:type_name -> volley.wire.ExecutorInfo
+	100, // 43: volley.wire.ExecutorInfo.labels:type_name -> volley.wire.ExecutorInfo.LabelsEntry
+	89,  // 44: volley.wire.TokensReply.tokens:type_name -> volley.wire.TokenInfo
+	94,  // 45: volley.wire.CertificatesReply.certificates:type_name -> volley.wire.CertificateInfo
+	94,  // 46: volley.wire.RevokeCertificateReply.revoked:type_name -> volley.wire.CertificateInfo
+	28,  // 47: volley.wire.Cluster.Serve:input_type -> volley.wire.FromExecutor
+	30,  // 48: volley.wire.Cluster.Logs:input_type -> volley.wire.RunnerLog
+	35,  // 49: volley.wire.Cluster.Work:input_type -> volley.wire.FromJob
+	43,  // 50: volley.wire.Cluster.Program:input_type -> volley.wire.ProgramRequest
+	45,  // 51: volley.wire.Cluster.Upload:input_type -> volley.wire.ProgramPart
+	43,  // 52: volley.wire.Cluster.FetchProgram:input_type -> volley.wire.ProgramRequest
+	41,  // 53: volley.wire.Cluster.Submit:input_type -> volley.wire.SubmitRequest
+	48,  // 54: volley.wire.Cluster.Jobs:input_type -> volley.wire.JobsRequest
+	51,  // 55: volley.wire.Cluster.Watch:input_type -> volley.wire.WatchRequest
+	57,  // 56: volley.wire.Cluster.Download:input_type -> volley.wire.DownloadRequest
+	59,  // 57: volley.wire.Cluster.End:input_type -> volley.wire.EndRequest
+	63,  // 58: volley.wire.Cluster.Cancel:input_type -> volley.wire.CancelRequest
+	65,  // 59: volley.wire.Cluster.Resume:input_type -> volley.wire.ResumeRequest
+	68,  // 60: volley.wire.Cluster.Prune:input_type -> volley.wire.PruneRequest
+	72,  // 61: volley.wire.Cluster.Remove:input_type -> volley.wire.RemoveRequest
+	69,  // 62: volley.wire.Cluster.Inspect:input_type -> volley.wire.InspectRequest
+	70,  // 63: volley.wire.Cluster.Inspected:input_type -> volley.wire.Inspection
+	8,   // 64: volley.wire.Cluster.Support:input_type -> volley.wire.SupportRequest
+	53,  // 65: volley.wire.Cluster.Page:input_type -> volley.wire.PageRequest
+	55,  // 66: volley.wire.Cluster.Look:input_type -> volley.wire.LookRequest
+	74,  // 67: volley.wire.Cluster.Executors:input_type -> volley.wire.ExecutorsRequest
+	77,  // 68: volley.wire.Cluster.Drain:input_type -> volley.wire.DrainRequest
+	82,  // 69: volley.wire.Cluster.Join:input_type -> volley.wire.JoinRequest
+	9,   // 70: volley.wire.Cluster.Reads:input_type -> volley.wire.ReadsRequest
+	83,  // 71: volley.wire.Cluster.Renew:input_type -> volley.wire.RenewRequest
+	85,  // 72: volley.wire.Cluster.CreateToken:input_type -> volley.wire.CreateTokenRequest
+	87,  // 73: volley.wire.Cluster.Tokens:input_type -> volley.wire.TokensRequest
+	90,  // 74: volley.wire.Cluster.RevokeToken:input_type -> volley.wire.RevokeTokenRequest
+	92,  // 75: volley.wire.Cluster.Certificates:input_type -> volley.wire.CertificatesRequest
+	95,  // 76: volley.wire.Cluster.RevokeCertificate:input_type -> volley.wire.RevokeCertificateRequest
+	97,  // 77: volley.wire.Cluster.ChangeAuthority:input_type -> volley.wire.ChangeAuthorityRequest
+	0,   // 78: volley.wire.Cluster.Drivers:input_type -> volley.wire.DriversRequest
+	3,   // 79: volley.wire.Cluster.RemoveDriver:input_type -> volley.wire.RemoveDriverRequest
+	5,   // 80: volley.wire.Cluster.Enrol:input_type -> volley.wire.EnrolRequest
+	7,   // 81: volley.wire.Cluster.Snapshot:input_type -> volley.wire.SnapshotRequest
+	79,  // 82: volley.wire.Blocks.Fetch:input_type -> volley.wire.BlockRequest
+	81,  // 83: volley.wire.Blocks.Give:input_type -> volley.wire.BlockPart
+	102, // 84: volley.wire.Gangs.Speak:input_type -> volley.wire.Gang
+	13,  // 85: volley.wire.Files.Have:input_type -> volley.wire.HaveRequest
+	16,  // 86: volley.wire.Files.Keep:input_type -> volley.wire.FileChange
+	18,  // 87: volley.wire.Files.Bring:input_type -> volley.wire.BringRequest
+	12,  // 88: volley.wire.Files.Agree:input_type -> volley.wire.Authorities
+	19,  // 89: volley.wire.Direct.Carry:input_type -> volley.wire.Hello
+	32,  // 90: volley.wire.Cluster.Serve:output_type -> volley.wire.ForExecutor
+	31,  // 91: volley.wire.Cluster.Logs:output_type -> volley.wire.LogsReply
+	38,  // 92: volley.wire.Cluster.Work:output_type -> volley.wire.ForJob
+	44,  // 93: volley.wire.Cluster.Program:output_type -> volley.wire.ProgramReply
+	46,  // 94: volley.wire.Cluster.Upload:output_type -> volley.wire.UploadReply
+	45,  // 95: volley.wire.Cluster.FetchProgram:output_type -> volley.wire.ProgramPart
+	47,  // 96: volley.wire.Cluster.Submit:output_type -> volley.wire.SubmitReply
+	49,  // 97: volley.wire.Cluster.Jobs:output_type -> volley.wire.JobsReply
+	52,  // 98: volley.wire.Cluster.Watch:output_type -> volley.wire.WatchReply
+	58,  // 99: volley.wire.Cluster.Download:output_type -> volley.wire.FilePart
+	61,  // 100: volley.wire.Cluster.End:output_type -> volley.wire.EndReply
+	64,  // 101: volley.wire.Cluster.Cancel:output_type -> volley.wire.CancelReply
+	66,  // 102: volley.wire.Cluster.Resume:output_type -> volley.wire.ResumeReply
+	73,  // 103: volley.wire.Cluster.Prune:output_type -> volley.wire.PruneReply
+	73,  // 104: volley.wire.Cluster.Remove:output_type -> volley.wire.PruneReply
+	70,  // 105: volley.wire.Cluster.Inspect:output_type -> volley.wire.Inspection
+	71,  // 106: volley.wire.Cluster.Inspected:output_type -> volley.wire.InspectedReply
+	58,  // 107: volley.wire.Cluster.Support:output_type -> volley.wire.FilePart
+	54,  // 108: volley.wire.Cluster.Page:output_type -> volley.wire.PageReply
+	56,  // 109: volley.wire.Cluster.Look:output_type -> volley.wire.LookReply
+	75,  // 110: volley.wire.Cluster.Executors:output_type -> volley.wire.ExecutorsReply
+	78,  // 111: volley.wire.Cluster.Drain:output_type -> volley.wire.DrainReply
+	84,  // 112: volley.wire.Cluster.Join:output_type -> volley.wire.Certified
+	10,  // 113: volley.wire.Cluster.Reads:output_type -> volley.wire.ReadsReply
+	84,  // 114: volley.wire.Cluster.Renew:output_type -> volley.wire.Certified
+	86,  // 115: volley.wire.Cluster.CreateToken:output_type -> volley.wire.CreateTokenReply
+	88,  // 116: volley.wire.Cluster.Tokens:output_type -> volley.wire.TokensReply
+	91,  // 117: volley.wire.Cluster.RevokeToken:output_type -> volley.wire.RevokeTokenReply
+	93,  // 118: volley.wire.Cluster.Certificates:output_type -> volley.wire.CertificatesReply
+	96,  // 119: volley.wire.Cluster.RevokeCertificate:output_type -> volley.wire.RevokeCertificateReply
+	98,  // 120: volley.wire.Cluster.ChangeAuthority:output_type -> volley.wire.ChangeAuthorityReply
+	1,   // 121: volley.wire.Cluster.Drivers:output_type -> volley.wire.DriversReply
+	4,   // 122: volley.wire.Cluster.RemoveDriver:output_type -> volley.wire.RemoveDriverReply
+	6,   // 123: volley.wire.Cluster.Enrol:output_type -> volley.wire.EnrolReply
+	58,  // 124: volley.wire.Cluster.Snapshot:output_type -> volley.wire.FilePart
+	81,  // 125: volley.wire.Blocks.Fetch:output_type -> volley.wire.BlockPart
+	80,  // 126: volley.wire.Blocks.Give:output_type -> volley.wire.GiveReply
+	11,  // 127: volley.wire.Gangs.Speak:output_type -> volley.wire.SpokenReply
+	14,  // 128: volley.wire.Files.Have:output_type -> volley.wire.HaveReply
+	17,  // 129: volley.wire.Files.Keep:output_type -> volley.wire.KeepReply
+	58,  // 130: volley.wire.Files.Bring:output_type -> volley.wire.FilePart
+	12,  // 131: volley.wire.Files.Agree:output_type -> volley.wire.Authorities
+	19,  // 132: volley.wire.Direct.Carry:output_type -> volley.wire.Hello
+	90,  // [90:133] is the sub-list for method output_type
+	47,  // [47:90] is the sub-list for method input_type
+	47,  // [47:47] is the sub-list for extension type_name
+	47,  // [47:47] is the sub-list for extension extendee
+	0,   // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_cluster_proto_init() }
@@ -6543,14 +6831,15 @@ func file_cluster_proto_init() {
 		return
 	}
 	file_volley_proto_init()
-	file_cluster_proto_msgTypes[26].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[23].OneofWrappers = []any{}
+	file_cluster_proto_msgTypes[28].OneofWrappers = []any{
 		(*FromExecutor_Hello)(nil),
 		(*FromExecutor_Beat)(nil),
 		(*FromExecutor_Relay)(nil),
 		(*FromExecutor_Closed)(nil),
 		(*FromExecutor_Leaving)(nil),
 	}
-	file_cluster_proto_msgTypes[30].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[32].OneofWrappers = []any{
 		(*ForExecutor_Welcome)(nil),
 		(*ForExecutor_Open)(nil),
 		(*ForExecutor_Relay)(nil),
@@ -6560,7 +6849,7 @@ func file_cluster_proto_init() {
 		(*ForExecutor_Ask)(nil),
 		(*ForExecutor_Beat)(nil),
 	}
-	file_cluster_proto_msgTypes[33].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[35].OneofWrappers = []any{
 		(*FromJob_Hello)(nil),
 		(*FromJob_Relay)(nil),
 		(*FromJob_Commit)(nil),
@@ -6569,7 +6858,7 @@ func file_cluster_proto_init() {
 		(*FromJob_Exclusion)(nil),
 		(*FromJob_Trouble)(nil),
 	}
-	file_cluster_proto_msgTypes[36].OneofWrappers = []any{
+	file_cluster_proto_msgTypes[38].OneofWrappers = []any{
 		(*ForJob_Welcome)(nil),
 		(*ForJob_Relay)(nil),
 		(*ForJob_Left)(nil),
@@ -6577,15 +6866,15 @@ func file_cluster_proto_init() {
 		(*ForJob_Ask)(nil),
 		(*ForJob_Lease)(nil),
 	}
-	file_cluster_proto_msgTypes[39].OneofWrappers = []any{}
-	file_cluster_proto_msgTypes[48].OneofWrappers = []any{}
+	file_cluster_proto_msgTypes[41].OneofWrappers = []any{}
+	file_cluster_proto_msgTypes[50].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_proto_rawDesc), len(file_cluster_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   98,
+			NumMessages:   101,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

@@ -72,11 +72,18 @@ func NewListener(l net.Listener) *Listener {
 	return &Listener{Listener: l, unauthenticated: list.New()}
 }
 
+// socketWaits is how much may wait in a socket of this machine until the other process reads it, where the system
+// allows as much: what is beyond has both processes wait for one another in turns.
+const socketWaits = 1 << 20
+
 // Accept waits for the next connection.
 func (d *Listener) Accept() (net.Conn, error) {
 	conn, err := d.Listener.Accept()
 	if err != nil {
 		return nil, err
+	}
+	if socket, is := conn.(*net.UnixConn); is {
+		_ = socket.SetWriteBuffer(socketWaits) // a smaller one is slower
 	}
 	g := &boundConn{Conn: conn, d: d}
 	if old := d.enter(g); old != nil {

@@ -1755,11 +1755,13 @@ func (x *StartStep) GetEntries() bool {
 type Lease struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Names it within the step.
-	Id            uint32      `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Task          *Assignment `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
-	Part          uint32      `protobuf:"varint,3,opt,name=part,proto3" json:"part,omitempty"`
-	Parts         uint32      `protobuf:"varint,4,opt,name=parts,proto3" json:"parts,omitempty"`
-	Pieces        uint32      `protobuf:"varint,5,opt,name=pieces,proto3" json:"pieces,omitempty"`
+	Id     uint32      `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Task   *Assignment `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	Part   uint32      `protobuf:"varint,3,opt,name=part,proto3" json:"part,omitempty"`
+	Parts  uint32      `protobuf:"varint,4,opt,name=parts,proto3" json:"parts,omitempty"`
+	Pieces uint32      `protobuf:"varint,5,opt,name=pieces,proto3" json:"pieces,omitempty"`
+	// The split is another executor's.
+	Helps         bool `protobuf:"varint,6,opt,name=helps,proto3" json:"helps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1827,6 +1829,13 @@ func (x *Lease) GetPieces() uint32 {
 		return x.Pieces
 	}
 	return 0
+}
+
+func (x *Lease) GetHelps() bool {
+	if x != nil {
+		return x.Helps
+	}
+	return false
 }
 
 // Leases hands pieces to an executor, which folds them in this order.
@@ -2439,6 +2448,95 @@ func (x *Part) GetWeight() float64 {
 	return 0
 }
 
+// Span is what a slot of an executor did for a while, since its run began.
+type Span struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The one after the last is what was loaded beside them.
+	Slot uint32 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
+	// Of plan.SpanKind.
+	Kind uint32 `protobuf:"varint,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// -1 is several, or none.
+	Split  int32  `protobuf:"zigzag32,3,opt,name=split,proto3" json:"split,omitempty"`
+	FromNs uint64 `protobuf:"varint,4,opt,name=from_ns,json=fromNs,proto3" json:"from_ns,omitempty"`
+	ToNs   uint64 `protobuf:"varint,5,opt,name=to_ns,json=toNs,proto3" json:"to_ns,omitempty"`
+	// The part of it that it was done for, where several are one.
+	WorkedNs      uint64 `protobuf:"varint,6,opt,name=worked_ns,json=workedNs,proto3" json:"worked_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Span) Reset() {
+	*x = Span{}
+	mi := &file_volley_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Span) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Span) ProtoMessage() {}
+
+func (x *Span) ProtoReflect() protoreflect.Message {
+	mi := &file_volley_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Span.ProtoReflect.Descriptor instead.
+func (*Span) Descriptor() ([]byte, []int) {
+	return file_volley_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Span) GetSlot() uint32 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
+func (x *Span) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *Span) GetSplit() int32 {
+	if x != nil {
+		return x.Split
+	}
+	return 0
+}
+
+func (x *Span) GetFromNs() uint64 {
+	if x != nil {
+		return x.FromNs
+	}
+	return 0
+}
+
+func (x *Span) GetToNs() uint64 {
+	if x != nil {
+		return x.ToNs
+	}
+	return 0
+}
+
+func (x *Span) GetWorkedNs() uint64 {
+	if x != nil {
+		return x.WorkedNs
+	}
+	return 0
+}
+
 // Result is what an executor's tasks of a step have come to.
 type Result struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -2449,14 +2547,17 @@ type Result struct {
 	BusyNs   uint64                 `protobuf:"varint,5,opt,name=busy_ns,json=busyNs,proto3" json:"busy_ns,omitempty"`
 	Fault    *Fault                 `protobuf:"bytes,6,opt,name=fault,proto3" json:"fault,omitempty"`
 	// Of a leased step.
-	Epoch         uint64 `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Epoch uint64 `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// What its slots did, and how long it took in all.
+	Spans         []*Span `protobuf:"bytes,8,rep,name=spans,proto3" json:"spans,omitempty"`
+	TookNs        uint64  `protobuf:"varint,9,opt,name=took_ns,json=tookNs,proto3" json:"took_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_volley_proto_msgTypes[26]
+	mi := &file_volley_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2468,7 +2569,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[26]
+	mi := &file_volley_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2481,7 +2582,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{26}
+	return file_volley_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Result) GetJob() string {
@@ -2533,6 +2634,20 @@ func (x *Result) GetEpoch() uint64 {
 	return 0
 }
 
+func (x *Result) GetSpans() []*Span {
+	if x != nil {
+		return x.Spans
+	}
+	return nil
+}
+
+func (x *Result) GetTookNs() uint64 {
+	if x != nil {
+		return x.TookNs
+	}
+	return 0
+}
+
 // RunTask runs one task of an action on a partition.
 type RunTask struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -2550,7 +2665,7 @@ type RunTask struct {
 
 func (x *RunTask) Reset() {
 	*x = RunTask{}
-	mi := &file_volley_proto_msgTypes[27]
+	mi := &file_volley_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2562,7 +2677,7 @@ func (x *RunTask) String() string {
 func (*RunTask) ProtoMessage() {}
 
 func (x *RunTask) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[27]
+	mi := &file_volley_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2575,7 +2690,7 @@ func (x *RunTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTask.ProtoReflect.Descriptor instead.
 func (*RunTask) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{27}
+	return file_volley_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RunTask) GetJob() string {
@@ -2644,7 +2759,7 @@ type TaskProgress struct {
 
 func (x *TaskProgress) Reset() {
 	*x = TaskProgress{}
-	mi := &file_volley_proto_msgTypes[28]
+	mi := &file_volley_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2656,7 +2771,7 @@ func (x *TaskProgress) String() string {
 func (*TaskProgress) ProtoMessage() {}
 
 func (x *TaskProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[28]
+	mi := &file_volley_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2669,7 +2784,7 @@ func (x *TaskProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskProgress.ProtoReflect.Descriptor instead.
 func (*TaskProgress) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{28}
+	return file_volley_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TaskProgress) GetJob() string {
@@ -2723,15 +2838,18 @@ type TaskResult struct {
 	Data      []byte                 `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
 	Fault     *Fault                 `protobuf:"bytes,5,opt,name=fault,proto3" json:"fault,omitempty"`
 	// As in TaskProgress, at its end.
-	Rows          int64 `protobuf:"varint,6,opt,name=rows,proto3" json:"rows,omitempty"`
-	BusyNs        int64 `protobuf:"varint,7,opt,name=busy_ns,json=busyNs,proto3" json:"busy_ns,omitempty"`
+	Rows   int64 `protobuf:"varint,6,opt,name=rows,proto3" json:"rows,omitempty"`
+	BusyNs int64 `protobuf:"varint,7,opt,name=busy_ns,json=busyNs,proto3" json:"busy_ns,omitempty"`
+	// Bytes of rows that it has spilled to disk, and of map outputs that it has read.
+	Spilled       int64          `protobuf:"varint,8,opt,name=spilled,proto3" json:"spilled,omitempty"`
+	Fetched       []*FetchedFrom `protobuf:"bytes,9,rep,name=fetched,proto3" json:"fetched,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskResult) Reset() {
 	*x = TaskResult{}
-	mi := &file_volley_proto_msgTypes[29]
+	mi := &file_volley_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2743,7 +2861,7 @@ func (x *TaskResult) String() string {
 func (*TaskResult) ProtoMessage() {}
 
 func (x *TaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[29]
+	mi := &file_volley_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2756,7 +2874,7 @@ func (x *TaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskResult.ProtoReflect.Descriptor instead.
 func (*TaskResult) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{29}
+	return file_volley_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TaskResult) GetJob() string {
@@ -2808,6 +2926,73 @@ func (x *TaskResult) GetBusyNs() int64 {
 	return 0
 }
 
+func (x *TaskResult) GetSpilled() int64 {
+	if x != nil {
+		return x.Spilled
+	}
+	return 0
+}
+
+func (x *TaskResult) GetFetched() []*FetchedFrom {
+	if x != nil {
+		return x.Fetched
+	}
+	return nil
+}
+
+// FetchedFrom is how many bytes of map outputs that an executor holds a task has read.
+type FetchedFrom struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Holder        string                 `protobuf:"bytes,1,opt,name=holder,proto3" json:"holder,omitempty"`
+	Bytes         int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FetchedFrom) Reset() {
+	*x = FetchedFrom{}
+	mi := &file_volley_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FetchedFrom) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FetchedFrom) ProtoMessage() {}
+
+func (x *FetchedFrom) ProtoReflect() protoreflect.Message {
+	mi := &file_volley_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FetchedFrom.ProtoReflect.Descriptor instead.
+func (*FetchedFrom) Descriptor() ([]byte, []int) {
+	return file_volley_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *FetchedFrom) GetHolder() string {
+	if x != nil {
+		return x.Holder
+	}
+	return ""
+}
+
+func (x *FetchedFrom) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
 // EndJob lets an executor forget a job.
 type EndJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2818,7 +3003,7 @@ type EndJob struct {
 
 func (x *EndJob) Reset() {
 	*x = EndJob{}
-	mi := &file_volley_proto_msgTypes[30]
+	mi := &file_volley_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2830,7 +3015,7 @@ func (x *EndJob) String() string {
 func (*EndJob) ProtoMessage() {}
 
 func (x *EndJob) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[30]
+	mi := &file_volley_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2843,7 +3028,7 @@ func (x *EndJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndJob.ProtoReflect.Descriptor instead.
 func (*EndJob) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{30}
+	return file_volley_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *EndJob) GetJob() string {
@@ -2867,7 +3052,7 @@ type Fault struct {
 
 func (x *Fault) Reset() {
 	*x = Fault{}
-	mi := &file_volley_proto_msgTypes[31]
+	mi := &file_volley_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2879,7 +3064,7 @@ func (x *Fault) String() string {
 func (*Fault) ProtoMessage() {}
 
 func (x *Fault) ProtoReflect() protoreflect.Message {
-	mi := &file_volley_proto_msgTypes[31]
+	mi := &file_volley_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2892,7 +3077,7 @@ func (x *Fault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fault.ProtoReflect.Descriptor instead.
 func (*Fault) Descriptor() ([]byte, []int) {
-	return file_volley_proto_rawDescGZIP(), []int{31}
+	return file_volley_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Fault) GetKind() uint32 {
@@ -3066,13 +3251,14 @@ const file_volley_proto_rawDesc = "" +
 	" \x01(\bR\x06leased\x12\x14\n" +
 	"\x05epoch\x18\v \x01(\x04R\x05epoch\x12)\n" +
 	"\x06states\x18\f \x03(\v2\x11.volley.wire.PartR\x06states\x12\x18\n" +
-	"\aentries\x18\r \x01(\bR\aentries\"\x86\x01\n" +
+	"\aentries\x18\r \x01(\bR\aentries\"\x9c\x01\n" +
 	"\x05Lease\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12+\n" +
 	"\x04task\x18\x02 \x01(\v2\x17.volley.wire.AssignmentR\x04task\x12\x12\n" +
 	"\x04part\x18\x03 \x01(\rR\x04part\x12\x14\n" +
 	"\x05parts\x18\x04 \x01(\rR\x05parts\x12\x16\n" +
-	"\x06pieces\x18\x05 \x01(\rR\x06pieces\"\x9b\x01\n" +
+	"\x06pieces\x18\x05 \x01(\rR\x06pieces\x12\x14\n" +
+	"\x05helps\x18\x06 \x01(\bR\x05helps\"\x9b\x01\n" +
 	"\x06Leases\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x12\x14\n" +
@@ -3118,7 +3304,14 @@ const file_volley_proto_rawDesc = "" +
 	"\x05index\x18\x02 \x01(\rR\x05index\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\bR\x05state\x12\x16\n" +
-	"\x06weight\x18\x05 \x01(\x01R\x06weight\"\xe3\x01\n" +
+	"\x06weight\x18\x05 \x01(\x01R\x06weight\"\x8f\x01\n" +
+	"\x04Span\x12\x12\n" +
+	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\rR\x04kind\x12\x14\n" +
+	"\x05split\x18\x03 \x01(\x11R\x05split\x12\x17\n" +
+	"\afrom_ns\x18\x04 \x01(\x04R\x06fromNs\x12\x13\n" +
+	"\x05to_ns\x18\x05 \x01(\x04R\x04toNs\x12\x1b\n" +
+	"\tworked_ns\x18\x06 \x01(\x04R\bworkedNs\"\xa5\x02\n" +
 	"\x06Result\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\rR\x04step\x121\n" +
@@ -3126,7 +3319,9 @@ const file_volley_proto_rawDesc = "" +
 	"\x05parts\x18\x04 \x03(\v2\x11.volley.wire.PartR\x05parts\x12\x17\n" +
 	"\abusy_ns\x18\x05 \x01(\x04R\x06busyNs\x12(\n" +
 	"\x05fault\x18\x06 \x01(\v2\x12.volley.wire.FaultR\x05fault\x12\x14\n" +
-	"\x05epoch\x18\a \x01(\x04R\x05epoch\"\xad\x01\n" +
+	"\x05epoch\x18\a \x01(\x04R\x05epoch\x12'\n" +
+	"\x05spans\x18\b \x03(\v2\x11.volley.wire.SpanR\x05spans\x12\x17\n" +
+	"\atook_ns\x18\t \x01(\x04R\x06tookNs\"\xad\x01\n" +
 	"\aRunTask\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04call\x18\x02 \x01(\x04R\x04call\x12\x12\n" +
@@ -3141,7 +3336,7 @@ const file_volley_proto_rawDesc = "" +
 	"\tpartition\x18\x03 \x01(\rR\tpartition\x12\x12\n" +
 	"\x04rows\x18\x04 \x01(\x03R\x04rows\x12\x17\n" +
 	"\abusy_ns\x18\x05 \x01(\x03R\x06busyNs\x12\x14\n" +
-	"\x05moved\x18\x06 \x01(\x03R\x05moved\"\xbb\x01\n" +
+	"\x05moved\x18\x06 \x01(\x03R\x05moved\"\x89\x02\n" +
 	"\n" +
 	"TaskResult\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
@@ -3150,7 +3345,12 @@ const file_volley_proto_rawDesc = "" +
 	"\x04data\x18\x04 \x01(\fR\x04data\x12(\n" +
 	"\x05fault\x18\x05 \x01(\v2\x12.volley.wire.FaultR\x05fault\x12\x12\n" +
 	"\x04rows\x18\x06 \x01(\x03R\x04rows\x12\x17\n" +
-	"\abusy_ns\x18\a \x01(\x03R\x06busyNs\"\x1a\n" +
+	"\abusy_ns\x18\a \x01(\x03R\x06busyNs\x12\x18\n" +
+	"\aspilled\x18\b \x01(\x03R\aspilled\x122\n" +
+	"\afetched\x18\t \x03(\v2\x18.volley.wire.FetchedFromR\afetched\";\n" +
+	"\vFetchedFrom\x12\x16\n" +
+	"\x06holder\x18\x01 \x01(\tR\x06holder\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\"\x1a\n" +
 	"\x06EndJob\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\"s\n" +
 	"\x05Fault\x12\x12\n" +
@@ -3172,7 +3372,7 @@ func file_volley_proto_rawDescGZIP() []byte {
 	return file_volley_proto_rawDescData
 }
 
-var file_volley_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_volley_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_volley_proto_goTypes = []any{
 	(*ToDriver)(nil),     // 0: volley.wire.ToDriver
 	(*Note)(nil),         // 1: volley.wire.Note
@@ -3200,31 +3400,33 @@ var file_volley_proto_goTypes = []any{
 	(*Progress)(nil),     // 23: volley.wire.Progress
 	(*Coverage)(nil),     // 24: volley.wire.Coverage
 	(*Part)(nil),         // 25: volley.wire.Part
-	(*Result)(nil),       // 26: volley.wire.Result
-	(*RunTask)(nil),      // 27: volley.wire.RunTask
-	(*TaskProgress)(nil), // 28: volley.wire.TaskProgress
-	(*TaskResult)(nil),   // 29: volley.wire.TaskResult
-	(*EndJob)(nil),       // 30: volley.wire.EndJob
-	(*Fault)(nil),        // 31: volley.wire.Fault
+	(*Span)(nil),         // 26: volley.wire.Span
+	(*Result)(nil),       // 27: volley.wire.Result
+	(*RunTask)(nil),      // 28: volley.wire.RunTask
+	(*TaskProgress)(nil), // 29: volley.wire.TaskProgress
+	(*TaskResult)(nil),   // 30: volley.wire.TaskResult
+	(*FetchedFrom)(nil),  // 31: volley.wire.FetchedFrom
+	(*EndJob)(nil),       // 32: volley.wire.EndJob
+	(*Fault)(nil),        // 33: volley.wire.Fault
 }
 var file_volley_proto_depIdxs = []int32{
 	9,  // 0: volley.wire.ToDriver.register:type_name -> volley.wire.Register
 	11, // 1: volley.wire.ToDriver.prepared:type_name -> volley.wire.Prepared
 	13, // 2: volley.wire.ToDriver.holding:type_name -> volley.wire.Holding
 	23, // 3: volley.wire.ToDriver.progress:type_name -> volley.wire.Progress
-	26, // 4: volley.wire.ToDriver.result:type_name -> volley.wire.Result
-	29, // 5: volley.wire.ToDriver.task_result:type_name -> volley.wire.TaskResult
+	27, // 4: volley.wire.ToDriver.result:type_name -> volley.wire.Result
+	30, // 5: volley.wire.ToDriver.task_result:type_name -> volley.wire.TaskResult
 	1,  // 6: volley.wire.ToDriver.note:type_name -> volley.wire.Note
-	28, // 7: volley.wire.ToDriver.task_progress:type_name -> volley.wire.TaskProgress
+	29, // 7: volley.wire.ToDriver.task_progress:type_name -> volley.wire.TaskProgress
 	19, // 8: volley.wire.ToDriver.pieces_folded:type_name -> volley.wire.PiecesFolded
 	3,  // 9: volley.wire.ToDriver.gang:type_name -> volley.wire.Gang
 	10, // 10: volley.wire.ToExecutor.prepare:type_name -> volley.wire.Prepare
 	12, // 11: volley.wire.ToExecutor.hold:type_name -> volley.wire.Hold
 	16, // 12: volley.wire.ToExecutor.start_step:type_name -> volley.wire.StartStep
 	21, // 13: volley.wire.ToExecutor.stop_step:type_name -> volley.wire.StopStep
-	27, // 14: volley.wire.ToExecutor.run_task:type_name -> volley.wire.RunTask
+	28, // 14: volley.wire.ToExecutor.run_task:type_name -> volley.wire.RunTask
 	14, // 15: volley.wire.ToExecutor.parameter:type_name -> volley.wire.Parameter
-	30, // 16: volley.wire.ToExecutor.end_job:type_name -> volley.wire.EndJob
+	32, // 16: volley.wire.ToExecutor.end_job:type_name -> volley.wire.EndJob
 	7,  // 17: volley.wire.ToExecutor.hand:type_name -> volley.wire.Hand
 	8,  // 18: volley.wire.ToExecutor.pause:type_name -> volley.wire.Pause
 	18, // 19: volley.wire.ToExecutor.leases:type_name -> volley.wire.Leases
@@ -3233,9 +3435,9 @@ var file_volley_proto_depIdxs = []int32{
 	5,  // 22: volley.wire.ToExecutor.adopt:type_name -> volley.wire.Adopt
 	3,  // 23: volley.wire.ToExecutor.gang:type_name -> volley.wire.Gang
 	4,  // 24: volley.wire.Gang.begin:type_name -> volley.wire.GangBegin
-	31, // 25: volley.wire.Gang.fault:type_name -> volley.wire.Fault
-	31, // 26: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
-	31, // 27: volley.wire.Holding.fault:type_name -> volley.wire.Fault
+	33, // 25: volley.wire.Gang.fault:type_name -> volley.wire.Fault
+	33, // 26: volley.wire.Prepared.fault:type_name -> volley.wire.Fault
+	33, // 27: volley.wire.Holding.fault:type_name -> volley.wire.Fault
 	15, // 28: volley.wire.StartStep.tasks:type_name -> volley.wire.Assignment
 	25, // 29: volley.wire.StartStep.states:type_name -> volley.wire.Part
 	15, // 30: volley.wire.Lease.task:type_name -> volley.wire.Assignment
@@ -3244,13 +3446,15 @@ var file_volley_proto_depIdxs = []int32{
 	22, // 33: volley.wire.Progress.counts:type_name -> volley.wire.Count
 	24, // 34: volley.wire.Result.coverage:type_name -> volley.wire.Coverage
 	25, // 35: volley.wire.Result.parts:type_name -> volley.wire.Part
-	31, // 36: volley.wire.Result.fault:type_name -> volley.wire.Fault
-	31, // 37: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
-	38, // [38:38] is the sub-list for method output_type
-	38, // [38:38] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	33, // 36: volley.wire.Result.fault:type_name -> volley.wire.Fault
+	26, // 37: volley.wire.Result.spans:type_name -> volley.wire.Span
+	33, // 38: volley.wire.TaskResult.fault:type_name -> volley.wire.Fault
+	31, // 39: volley.wire.TaskResult.fetched:type_name -> volley.wire.FetchedFrom
+	40, // [40:40] is the sub-list for method output_type
+	40, // [40:40] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_volley_proto_init() }
@@ -3292,7 +3496,7 @@ func file_volley_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_volley_proto_rawDesc), len(file_volley_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

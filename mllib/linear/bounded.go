@@ -2,6 +2,7 @@ package linear
 
 import (
 	"math"
+	"slices"
 
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/mllib/internal/fold"
@@ -222,24 +223,33 @@ type marginRows struct {
 	prob    *problem
 	loss    *rowLoss
 	width   float64 // of a smoothed hinge
-	sum     []float64
+	w, sum  []float64
 	z, lost []float64 // of rows
 }
 
 func newMarginRows(p *boundedParam, loss *rowLoss) *marginRows {
-	return &marginRows{prob: p.problem(), loss: loss, width: p.Width, sum: make([]float64, len(p.Scale)),
-		z: make([]float64, p.Batch), lost: make([]float64, p.Batch)}
+	return &marginRows{prob: p.problem(), loss: loss, width: p.Width, w: make([]float64, len(p.Scale)),
+		sum: make([]float64, len(p.Scale)), z: make([]float64, p.Batch), lost: make([]float64, p.Batch)}
 }
 
 func (m *marginRows) margins() int { return 1 }
 
 func (m *marginRows) derive(coef, variables []float64, b *rdd.Batch) {
-	p := m.prob.param(variables)
+	p := m.prob.paramIn(m.w, variables)
 	p.Width = m.width
 	y, z := b.Scratch(len(b.Rows)), m.z[:len(b.Rows)]
 	m.loss.labels(y, p, b)
-	fold.Dots(z, p.W, b, b.Rows)
+	if zero(p.W) { // as where a run begins: the rows need not be read
+		clear(z)
+	} else {
+		fold.Dots(z, p.W, b, b.Rows)
+	}
 	m.loss.of(p, b).Derive(coef, m.lost[:len(z)], z, p.Bias, y)
+}
+
+// zero reports whether all weights are 0.
+func zero(w []float64) bool {
+	return !slices.ContainsFunc(w, func(x float64) bool { return x != 0 })
 }
 
 func (m *marginRows) slopes(out, coef []float64, b *rdd.Batch, weight float64) {

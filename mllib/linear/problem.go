@@ -98,7 +98,12 @@ func (p *problem) size() int {
 
 // param returns the model that variables stand for.
 func (p *problem) param(v []float64) linearParam {
-	out := linearParam{W: make([]float64, len(p.scale)), Positive: p.positive, Weights: p.weights}
+	return p.paramIn(make([]float64, len(p.scale)), v)
+}
+
+// paramIn does the same, with the weights in memory that there is.
+func (p *problem) paramIn(w, v []float64) linearParam {
+	out := linearParam{W: w, Positive: p.positive, Weights: p.weights}
 	for j := range out.W {
 		out.W[j] = v[j] / p.scale[j]
 	}

@@ -213,6 +213,33 @@ type Output struct {
 	Raw     []int64 // bytes by partition, as they were
 }
 
+// Size returns how many bytes it takes.
+func (b *Output) Size() int64 { return b.size }
+
+// Counted returns a reader of partitions of which it is counted how many bytes are read. Of what is in memory, and is
+// read in place, all is counted at once.
+func Counted(r io.ReadCloser, count func(bytes int64)) io.ReadCloser {
+	m, here := r.(*partitionInMemory)
+	if !here {
+		return counted{r, count}
+	}
+	for _, e := range m.left {
+		count(e.to - e.from)
+	}
+	return r
+}
+
+type counted struct {
+	io.ReadCloser
+	count func(int64)
+}
+
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.count(int64(n))
+	return n, err
+}
+
 // Len returns the number of partitions.
 func (b *Output) Len() int { return len(b.extents) }
 

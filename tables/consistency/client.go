@@ -31,6 +31,7 @@ type ClientOf[V any] struct {
 	evicted  int
 	push     budget
 	spread   Spread
+	reads    Reads
 }
 
 // Spread is how far workers of a client were from each other, at the most.
@@ -44,6 +45,20 @@ func (s Spread) Max(o Spread) Spread { return Spread{max(s.Ahead, o.Ahead), max(
 
 // Spread returns how far workers were from each other so far.
 func (c *ClientOf[V]) Spread() Spread { return c.spread }
+
+// Ages is how many ages of what is read are told apart.
+const Ages = 16
+
+// Reads is what workers of a client have read: how often a row, by how many clocks before its own the worker has missed
+// updates of (the last is of as many, or more), each once in a clock and once for each newer value; and how often a
+// worker had to wait for a row, or to add to one.
+type Reads struct {
+	ByAge  [Ages]int64
+	Waited int64
+}
+
+// Reads returns what workers have read so far.
+func (c *ClientOf[V]) Reads() Reads { return c.reads }
 
 // leaving is a shard that has moved: what it must have before this client says that it has let go of the one before.
 type leaving struct {
@@ -112,7 +127,7 @@ func (c *ClientOf[V]) Row(id Worker, row Row, now time.Duration) (v V, ok bool, 
 	}
 	of := r.value.Load()
 	if of == nil || of.Age < need || of.Applied[id].Life < s.life {
-		s.wait(forRow, row, now) // also for what it has added in an earlier life
+		c.blocks(s, forRow, row, now) // also for what it has added in an earlier life
 		return v, false, c.ask(row, r, need, now)
 	}
 	s.waits = nil
@@ -121,8 +136,18 @@ func (c *ClientOf[V]) Row(id Worker, row Row, now time.Duration) (v V, ok bool, 
 		e.Value, e.own = c.view(s, e)
 	}
 	e.clock = s.clock
-	c.spread.Stale = max(c.spread.Stale, s.clock-of.Age)
+	age := max(0, s.clock-of.Age)
+	c.spread.Stale = max(c.spread.Stale, age)
+	c.reads.ByAge[min(age, Ages-1)]++
 	return e.Value, true, c.evict()
+}
+
+// blocks notes what a worker waits for within its clock.
+func (c *ClientOf[V]) blocks(s *Seat[V], what waitFor, row Row, now time.Duration) {
+	if s.wait(what, row, now) {
+		c.reads.Waited++
+		s.waited++
+	}
 }
 
 // view returns a value with the updates of a worker that are not in it, and whether it is the worker's own memory.
@@ -153,7 +178,7 @@ func (c *ClientOf[V]) view(s *Seat[V], e *Entry[V]) (v V, own bool) {
 func (c *ClientOf[V]) Inc(id Worker, row Row, delta V, now time.Duration) bool {
 	s := c.workers[id]
 	if c.o.Bound > 0 && (!s.out[c.o.Shard(row)].calm || !c.within(s, row, delta)) {
-		s.wait(forBound, row, now)
+		c.blocks(s, forBound, row, now)
 		return false
 	}
 	s.waits = nil
@@ -216,6 +241,20 @@ func (c *ClientOf[V]) Finish(id Worker, now time.Duration) (out []Command[V]) {
 		out = append(out, c.fetch(s, row, now)...)
 	}
 	return out
+}
+
+// fit returns how many updates a batch may have, of those that there are: one at the least.
+func (c *ClientOf[V]) fit(rows []Update[V]) int {
+	if c.o.Batch == 0 || c.o.Budget > 0 { // what ends a clock is not held to the budget: it is one batch, told by Ends
+		return len(rows)
+	}
+	bytes := 0
+	for n, u := range rows {
+		if bytes += c.alg.Bytes(u.Delta); bytes > c.o.Batch && n > 0 {
+			return n
+		}
+	}
+	return len(rows)
 }
 
 // fetch asks for a row that a worker has read in its last clock: for the newest where it is aggressive, and otherwise

@@ -292,8 +292,16 @@ func (c *ClientOf[V]) affordable(s *Seat[V]) map[Row]bool {
 	return leaves
 }
 
-// cut makes a batch of what a worker has added to rows of a shard.
+// cut makes batches of what a worker has added to rows of a shard, as large as they may be; the last may end its clock.
 func (c *ClientOf[V]) cut(s *Seat[V], shard int, rows []Update[V], ends bool) {
+	for n := c.fit(rows); n < len(rows); n = c.fit(rows) {
+		c.batch(s, shard, rows[:n:n], false)
+		rows = rows[n:]
+	}
+	c.batch(s, shard, rows, ends)
+}
+
+func (c *ClientOf[V]) batch(s *Seat[V], shard int, rows []Update[V], ends bool) {
 	o := s.out[shard]
 	b := Batch[V]{Client: c.id, Worker: s.id, Life: s.life, Clock: s.clock, Number: o.next, Ends: ends, Updates: rows}
 	o.batches = append(o.batches, &sentBatch[V]{Batch: b, at: -1})

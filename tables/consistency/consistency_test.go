@@ -50,6 +50,38 @@ func (numbers) Columns(v float64, f func(int, float64)) {
 	f(0, v)
 }
 
+// TestBatchesAreAsLargeAsTheyMayBe: at the end of a clock and within, each row once and in order; one row may be more.
+func TestBatchesAreAsLargeAsTheyMayBe(t *testing.T) {
+	t.Parallel()
+	for _, m := range []Model{BSP(), SSP(1), ASP(), CAP(1), VAP(1e9, true)} {
+		for _, most := range []int{0, 4, 40} {
+			c := NewClient[float64](0, Options{Model: m, Workers: 1, Shards: 1, Batch: most,
+				Again: time.Minute}, numbers{})
+			c.Step(Assignment{Restart: Restart{Worker: 0, Life: 1}}, 0)
+			for row := range Row(23) {
+				c.Inc(0, row, 1, 0)
+			}
+			var rows []Row
+			batches := 0
+			for _, o := range append(c.Flush(0, 0), c.Finish(0, 0)...) {
+				b, is := o.ToShard.Message.(Batch[float64])
+				if !is {
+					continue
+				}
+				if batches++; most > 0 && len(b.Updates) > max(1, most/8) || b.Number != batches {
+					t.Errorf("%v: batch %d of %d has %d rows", m, b.Number, most, len(b.Updates))
+				}
+				for _, u := range b.Updates {
+					rows = append(rows, u.Row)
+				}
+			}
+			if len(rows) != 23 || !slices.IsSorted(rows) || most == 4 && batches < 23 {
+				t.Errorf("%v: %d batches have rows %v", m, batches, rows)
+			}
+		}
+	}
+}
+
 // TestASnapshotHasTheBitsOfOneOrder: whatever the order in which batches come, and how far ahead some are, of a clock
 // that is complete the sum is that of one order.
 func TestASnapshotHasTheBitsOfOneOrder(t *testing.T) {

@@ -174,6 +174,7 @@ type Assignment struct {
 type Outgoing struct {
 	To      int
 	Message any
+	Unasked bool // a row's new value, to a client that has an older one
 }
 
 // Failure is a wait that was too long.

@@ -151,6 +151,9 @@ type Options struct {
 	// Cache bounds the bytes of the rows that a client's cache holds; 0 is no bound. Rows that workers wait for come on
 	// top.
 	Cache int
+	// Batch is about how many bytes a batch of updates may have, so that the first are on their way, and
+	// taken, while the others leave; 0 is no bound.
+	Batch int
 	// Every is after how many clocks shards make a snapshot of their own accord, so that clients let go of their logs;
 	// 0 is never. They make one of Last, too, where that is not 0.
 	Every, Last Clock

@@ -24,6 +24,8 @@ type Seat[V any] struct {
 
 	out   []*outgoing[V] // by shard
 	waits *wait
+
+	waited int64 // how often, within its clocks
 }
 
 const pageRows = 512
@@ -151,11 +153,17 @@ func (s *Seat[V]) letGo(evicted int) {
 	}
 }
 
-func (s *Seat[V]) wait(what waitFor, row Row, now time.Duration) {
-	if s.waits == nil || s.waits.what != what || s.waits.row != row {
-		s.waits = &wait{row, what, now}
+// wait notes what the worker waits for, and reports whether it did not wait for that before.
+func (s *Seat[V]) wait(what waitFor, row Row, now time.Duration) bool {
+	if s.waits != nil && s.waits.what == what && s.waits.row == row {
+		return false
 	}
+	s.waits = &wait{row, what, now}
+	return true
 }
+
+// Waited returns how often the worker had to wait within its clocks, for a row or to add to one.
+func (s *Seat[V]) Waited() int64 { return s.waited }
 
 // wait is what a worker waits for.
 type wait struct {

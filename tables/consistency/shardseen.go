@@ -106,7 +106,9 @@ func (s *Shard[V]) spread(rows map[Row]bool, now time.Duration, out []Command[V]
 			break
 		}
 		d.w.sent, d.w.at = r.version, now
-		out = append(out, s.value(d.to, d.row, d.w.watch, r))
+		cmd := s.value(d.to, d.row, d.w.watch, r)
+		cmd.ToClient.Unasked = true
+		out = append(out, cmd)
 	}
 	return out
 }

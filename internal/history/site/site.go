@@ -1,13 +1,10 @@
 package site
 
 import (
-	"context"
 	"fmt"
 	"html"
 	"net/http"
 	"net/url"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,7 +14,6 @@ import (
 
 	"github.com/volley-engine/volley/internal/chart"
 	"github.com/volley-engine/volley/internal/fault"
-	"github.com/volley-engine/volley/internal/history"
 	"github.com/volley-engine/volley/internal/pages"
 	"github.com/volley-engine/volley/internal/web"
 )
@@ -29,29 +25,20 @@ type Site struct {
 
 	mu     sync.Mutex
 	logs   found
-	made   map[string]page // of runs, by their logs
-	reads  chan struct{}   // a place for each log that is being read
+	made   map[string]*reading // of runs, by their logs
+	reads  chan struct{}       // a place for each that goes on
 	server *web.Server
 }
 
-// page is a page that was made, of logs as they were then.
-type page struct {
-	of   []entry
-	text string
-	runs []history.Run
-}
-
-// How many pages are kept, how many runs one may compare, and how many logs are read at a time.
+// How many runs one may compare, and how many a page of the list has.
 const (
-	mostPages    = 32
 	mostCompared = 12
-	atOnce       = 2
-	ofList       = 200 // entries on a page of the list
+	ofList       = 200
 )
 
 // Serve begins to show a folder at an address of this machine, HOST:PORT.
 func Serve(dir, addr string, log hclog.Logger) (*Site, error) {
-	s := &Site{dir: dir, sessions: web.NewSessions("volley_history", nil), logs: found{}, made: map[string]page{},
+	s := &Site{dir: dir, sessions: web.NewSessions("volley_history", nil), logs: found{}, made: map[string]*reading{},
 		reads: make(chan struct{}, atOnce)}
 	if _, err := s.logs.scan(dir); err != nil {
 		return nil, fault.New(fault.BadInput, "show", dir, err)
@@ -144,96 +131,3 @@ func listed(all []entry, from int) string {
 }
 
 func written(e entry) string { return e.Changed.UTC().Format(time.DateTime) }
-
-// runs shows the runs of logs, compared where they are several.
-func (s *Site) runs(w http.ResponseWriter, r *http.Request) {
-	if p, ok := s.asked(w, r); ok {
-		pages.Write(w, r, pages.Page{Title: strings.Join(r.URL.Query()["log"], ", "),
-			Back: []pages.Link{{Path: "/", Name: "all runs"}}, Parts: []pages.Part{{ID: "run", HTML: p.text}}})
-	}
-}
-
-// numbers returns the numbers of a figure of the run of a log.
-func (s *Site) numbers(w http.ResponseWriter, r *http.Request) {
-	p, ok := s.asked(w, r)
-	if !ok {
-		return
-	}
-	f, ok := p.runs[0].Figures()[r.URL.Query().Get("figure")]
-	if !ok {
-		web.Refuse(w, http.StatusNotFound, "there is no such figure")
-		return
-	}
-	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(chart.CSV(f.Of)) // who has asked may be gone
-}
-
-// asked returns what was made of the logs that a request names; false is that it is refused.
-func (s *Site) asked(w http.ResponseWriter, r *http.Request) (p page, ok bool) {
-	names := r.URL.Query()["log"]
-	if len(names) == 0 || len(names) > mostCompared {
-		web.Refuse(w, http.StatusBadRequest, fmt.Sprintf("choose 1 to %d runs", mostCompared))
-		return p, false
-	}
-	s.mu.Lock()
-	all, err := s.logs.scan(s.dir)
-	s.mu.Unlock()
-	if err != nil {
-		web.Refuse(w, http.StatusInternalServerError, err.Error())
-		return p, false
-	}
-	var chosen []entry
-	for _, name := range names {
-		at := slices.IndexFunc(all, func(e entry) bool { return e.Path == name })
-		if at < 0 {
-			web.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no event log %q here", name))
-			return p, false
-		}
-		chosen = append(chosen, all[at])
-	}
-	if p, err = s.drawn(r.Context(), chosen); err != nil {
-		web.Refuse(w, http.StatusUnprocessableEntity, err.Error())
-		return p, false
-	}
-	return p, true
-}
-
-// drawn returns the figures of runs, made once for logs that do not change.
-func (s *Site) drawn(ctx context.Context, of []entry) (page, error) {
-	key := ""
-	for _, e := range of {
-		key += e.Path + "\x00"
-	}
-	s.mu.Lock()
-	p, known := s.made[key]
-	s.mu.Unlock()
-	if known && slices.Equal(p.of, of) {
-		return p, nil
-	}
-	select {
-	case s.reads <- struct{}{}:
-	case <-ctx.Done(): // who has asked is gone
-		return p, ctx.Err()
-	}
-	defer func() { <-s.reads }()
-	var runs []history.Run
-	for _, e := range of {
-		run, err := history.Read(filepath.Join(s.dir, filepath.FromSlash(e.Path)), e.Path)
-		if err != nil {
-			return p, err
-		}
-		runs = append(runs, run)
-	}
-	var b strings.Builder
-	history.DrawLinked(&b, runs, func(run int, figure string) string {
-		return "/numbers?" + url.Values{"log": {of[run].Path}, "figure": {figure}}.Encode()
-	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.made) >= mostPages {
-		clear(s.made)
-	}
-	s.made[key] = page{of, b.String(), runs}
-	return s.made[key], nil
-}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,18 +134,18 @@ func TestRunsOfAFolder(t *testing.T) {
 	if code, _, _ := get(t, browser, at+"/numbers?log=a.log&figure=none"); code != http.StatusNotFound {
 		t.Errorf("the numbers of no figure: status %d", code)
 	}
-	if _, page, _ := get(t, browser, at+"/runs?log=a.log"); !strings.Contains(page, want.String()) ||
+	if _, page, _ := whole(t, browser, at+"/runs?log=a.log"); !strings.Contains(page, want.String()) ||
 		strings.Contains(page, "style=") {
 		t.Errorf("the page does not have what a report has:\n%s", page)
 	}
 	both := url.Values{"log": {"a.log", "older/b & <b>.log"}}.Encode()
-	if code, page, _ := get(t, browser, at+"/runs?"+both); code != http.StatusOK || strings.Count(page, "<h2>") != 2 {
+	if code, page, _ := whole(t, browser, at+"/runs?"+both); code != http.StatusOK || strings.Count(page, "<h2>") != 2 {
 		t.Errorf("status %d: two runs are not compared:\n%s", code, page)
 	}
 	for query, status := range map[string]int{"log=../secret": 404, "log=/etc/passwd": 404, "": 400,
 		"log=none.log":  404,
 		"log=other.log": 422, strings.Repeat("log=a.log&", 13): 400, "log=cut.log": 422} {
-		if code, page, _ := get(t, browser, at+"/runs?"+query); code != status {
+		if code, page, _ := whole(t, browser, at+"/runs?"+query); code != status {
 			t.Errorf("%q: status %d, want %d: %s", query, code, status, page)
 		}
 	}
@@ -218,4 +219,73 @@ func TestLongListsHavePages(t *testing.T) {
 	if _, page, _ := get(t, browser, "http://"+s.server.Addr()+"/?from=-3"); page != first {
 		t.Error("a place that is none is not the beginning")
 	}
+}
+
+// TestALongLogIsReadBeside: until it is read a page says how far it is and asks again, then it has the run; what cannot
+// be read says so, and those that would be one too many are refused.
+func TestALongLogIsReadBeside(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	logged(t, filepath.Join(dir, "run.log"))
+	bad := []byte(`{"event":"header","version":"x"}` + "\n")
+	if err := os.WriteFile(filepath.Join(dir, "bad.log"), bad, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, browser := begin(t, dir)
+	for range atOnce {
+		s.reads <- struct{}{}
+	}
+	get(t, browser, s.Link())
+	at := "http://" + s.server.Addr() + "/runs?log=run.log"
+	code, page, h := get(t, browser, at)
+	if code != http.StatusOK || h.Get("Refresh") != "1" || !strings.Contains(page, "0 % of its event log are read") {
+		t.Errorf("%d: while it is read: %v %s", code, h, page)
+	}
+	for i := range mostPages { // other choices of logs
+		query := url.Values{"log": {"run.log", "run.log"}}
+		for bit := range 6 {
+			query.Add("log", []string{"run.log", "bad.log"}[i>>bit&1])
+		}
+		s.page(chosen(t, s, query["log"]))
+	}
+	if code, page, _ := get(t, browser, at+"&log=bad.log"); code != http.StatusServiceUnavailable {
+		t.Errorf("%d: one more than there may be: %s", code, page)
+	}
+	for range atOnce {
+		<-s.reads
+	}
+	code, page, h = whole(t, browser, at)
+	if code != http.StatusOK || !strings.Contains(page, "<figure>") || strings.Contains(page, "are read") {
+		t.Errorf("%d: when it is read: %v %.600s", code, h, page)
+	}
+	if code, page, _ := whole(t, browser, "http://"+s.server.Addr()+"/runs?log=bad.log"); code == http.StatusOK ||
+		!strings.Contains(page, "bad.log") {
+		t.Errorf("%d: of what is no log: %s", code, page)
+	}
+}
+
+// whole asks for a page until it does not ask to be asked for again.
+func whole(t *testing.T, browser *http.Client, url string) (code int, body string, h http.Header) {
+	t.Helper()
+	for until := time.Now().Add(time.Minute); ; {
+		code, body, h = get(t, browser, url)
+		if h.Get("Refresh") == "" || time.Now().After(until) {
+			return code, body, h
+		}
+	}
+}
+
+// chosen returns the entries of logs.
+func chosen(t *testing.T, s *Site, names []string) (of []entry) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all, err := s.logs.scan(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		of = append(of, all[slices.IndexFunc(all, func(e entry) bool { return e.Path == name })])
+	}
+	return of
 }

@@ -118,6 +118,7 @@ func (w *world) draw() {
 		w.o.Every = consistency.Clock(1 + w.rng.IntN(4))
 	}
 	w.clocks = consistency.Clock(4 + w.rng.IntN(8))
+	w.o.Batch = w.rowBytes() * int(w.clocks%3) // of some rows of a clock, or without a bound
 	w.net = network{least: w.span(0, 2*time.Millisecond), most: w.span(2*time.Millisecond, 15*time.Millisecond)}
 	if w.rng.IntN(3) > 0 {
 		w.net.loss, w.net.twice = w.rng.Float64()*0.15, w.rng.Float64()*0.15

@@ -255,6 +255,7 @@ func (s *Sorter[T]) spill() error {
 	if err != nil {
 		return err
 	}
+	s.packs.Spilled(b.Size())
 	s.Runs = append(s.Runs, b)
 	s.forget()
 	return nil

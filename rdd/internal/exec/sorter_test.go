@@ -29,6 +29,8 @@ func (p onePacks) Advance(int) {}
 
 func (p onePacks) Moved(int) {}
 
+func (p onePacks) Spilled(int64) {}
+
 func (p onePacks) Memory() int { return p.memory }
 
 func (p onePacks) NewMapOutput(partitions int) *shuffle.Writer {

@@ -134,11 +134,20 @@ func decodeRows(order decodeOrder, s *sender) (err error) {
 		return err
 	}
 	defer src.close()
+	if order.Schema {
+		if err := sendSchema(s, withKeys(src.schema, order.Keys)); err != nil || order.Head {
+			return err
+		}
+	}
 	plan := order.Plan
 	if plan != nil {
 		plan.first = src.first
 	}
 	return src.records(func(rec arrow.Record) error {
+		if len(order.Keys) > 0 {
+			rec = keyed(rec, order.Keys)
+			defer rec.Release()
+		}
 		if order.Records {
 			return sendRecord(s, rec)
 		}

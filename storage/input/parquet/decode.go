@@ -36,6 +36,9 @@ type decodeOrder struct {
 	Plan     *Plan    `json:"plan"`
 	Columns  []string `json:"columns,omitempty"` // of Parquet, to be sent as FlatColumns; in a description, the columns in question
 	Records  bool     `json:"records"`           // send Arrow records unchanged
+	Schema   bool     `json:"schema,omitempty"`  // send an Arrow stream without records first
+	Head     bool     `json:"head,omitempty"`    // and nothing else
+	Keys     []key    `json:"keys,omitempty"`    // columns that records get beside their own
 	Only     []string `json:"only,omitempty"`    // columns of Parquet that records are to have; none is all
 	Memory   int64    `json:"memory"`
 	Soft     int64    `json:"soft,omitempty"` // soft memory limit

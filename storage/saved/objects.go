@@ -1,4 +1,4 @@
-package rdd
+package saved
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ type objectPlace struct {
 // stagedObject returns the name of the object that says that a save has begun, and which one.
 func (p *objectPlace) stagedObject() string { return objects.Join(p.dir, files.StagedName) }
 
-func (p *objectPlace) stage(owner string, o saveOptions) error {
+func (p *objectPlace) Stage(owner string, o Options) error {
 	if err := objects.CanWrite(p.dir); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (p *objectPlace) adopt(found []string) error {
 
 // mayReplace refuses what a save must not replace, or append to, as it does for a directory. What a save has left that
 // did not come to its end may be replaced.
-func (p *objectPlace) mayReplace(o saveOptions) error {
+func (p *objectPlace) mayReplace(o Options) error {
 	m, err := files.ReadMarker(p.dir)
 	if err != nil {
 		return err
@@ -72,11 +72,11 @@ func (p *objectPlace) mayReplace(o saveOptions) error {
 		return err
 	case len(found) == 0:
 		return nil
-	case o.append && m == nil && !slices.Contains(found, files.StagedName):
+	case o.Append && m == nil && !slices.Contains(found, files.StagedName):
 		return notSaved(p.dir)
-	case o.append:
+	case o.Append:
 		return nil
-	case !o.overwrite && !(m == nil && slices.Contains(found, files.StagedName)):
+	case !o.Overwrite && !(m == nil && slices.Contains(found, files.StagedName)):
 		return notEmpty(p.dir)
 	}
 	for _, rel := range found {
@@ -113,15 +113,13 @@ func isOwnObject(rel string) bool {
 	return base == files.StagedName || ownParts.MatchString(base)
 }
 
-func (p *objectPlace) parts(ctx context.Context, part int, attempt uint64) partFiles {
+func (p *objectPlace) Parts(ctx context.Context, part int, attempt uint64) Files {
 	return objectParts{ctx, p.dir, fmt.Sprintf(partName+"-%d", part, attempt)}
 }
 
-func (p *objectPlace) commit(owner string, raws [][]byte, o saveOptions) (rows int64, err error) {
+func (p *objectPlace) Commit(owner string, parts [][]Part, o Options) (rows int64, err error) {
 	own := &files.Marker{}
-	if rows, err = listParts(own, raws); err != nil {
-		return 0, err
-	}
+	rows = listParts(own, parts)
 	m := &files.Marker{Owner: owner, Rows: rows, Added: rows, Files: own.Files}
 	was, err := p.look(m, o)
 	if err != nil {
@@ -137,7 +135,7 @@ func (p *objectPlace) commit(owner string, raws [][]byte, o saveOptions) (rows i
 // look returns what the store says of the marker that is replaced, if there is one, and has a marker list the parts
 // that an append finds. Of two saves that look at the same marker one replaces it; one that another has followed does
 // not.
-func (p *objectPlace) look(m *files.Marker, o saveOptions) (was objects.Info, err error) {
+func (p *objectPlace) look(m *files.Marker, o Options) (was objects.Info, err error) {
 	was, err = objects.Stat(context.Background(), objects.Join(p.dir, files.MarkerName))
 	there := !errors.Is(err, fs.ErrNotExist)
 	if !there {
@@ -149,9 +147,9 @@ func (p *objectPlace) look(m *files.Marker, o saveOptions) (was objects.Info, er
 	switch {
 	case err != nil || !there:
 		return was, err
-	case o.append:
+	case o.Append:
 		return was, p.after(m)
-	case !o.overwrite:
+	case !o.Overwrite:
 		return was, p.overtaken()
 	}
 	return was, nil
@@ -180,18 +178,14 @@ func (p *objectPlace) giveUp(own *files.Marker) {
 }
 
 // listParts adds the parts that tasks have written to a marker.
-func listParts(m *files.Marker, raws [][]byte) (rows int64, err error) {
-	for _, raw := range raws {
-		var written []stagedPart
-		if err := cborReading.Unmarshal(raw, &written); err != nil {
-			return 0, err
-		}
+func listParts(m *files.Marker, parts [][]Part) (rows int64) {
+	for _, written := range parts {
 		for _, w := range written {
 			m.Files = append(m.Files, files.MarkedFile{Name: w.Name, Size: w.Size})
 			rows += w.Rows
 		}
 	}
-	return rows, nil
+	return rows
 }
 
 // stillOurs refuses to commit where another save has begun: it will remove the parts.
@@ -253,7 +247,7 @@ func (p *objectPlace) clean(m *files.Marker) error {
 
 // drop removes the parts of a save that is given up, or of one that was completed before its job was started again, and
 // what says that it had begun.
-func (p *objectPlace) drop(owner string) error {
+func (p *objectPlace) Drop(owner string) error {
 	by, id, err := p.staged()
 	if err != nil || id == "" || id != p.id && (owner == "" || by != owner) {
 		return err // they are another save's, or will be removed by the next
@@ -319,7 +313,7 @@ type objectParts struct {
 	dir, base string
 }
 
-func (p objectParts) create(keys string) (partFile, error) {
+func (p objectParts) Create(keys string) (File, error) {
 	name := path.Join(keys, p.base+"-"+strings.ReplaceAll(uuid.NewString(), "-", "")[:12])
 	w, err := objects.Create(p.ctx, objects.Join(p.dir, name))
 	if err != nil {
@@ -328,7 +322,7 @@ func (p objectParts) create(keys string) (partFile, error) {
 	return objectPart{w, name}, nil
 }
 
-func (p objectParts) remove(name string) {
+func (p objectParts) Remove(name string) {
 	// Its task has perhaps been given up; and what is left over is removed by the commit.
 	_ = objects.Remove(context.WithoutCancel(p.ctx), objects.Join(p.dir, name))
 }
@@ -340,6 +334,6 @@ type objectPart struct {
 
 func (p objectPart) Name() string { return p.Writer.Name }
 
-func (p objectPart) keep(bool) (string, error) { return p.rel, p.Close() }
+func (p objectPart) Keep(bool) (string, error) { return p.rel, p.Close() }
 
-func (p objectPart) drop() { p.Abort() }
+func (p objectPart) Drop() { p.Abort() }

@@ -1,4 +1,4 @@
-package rdd
+package saved
 
 import (
 	"fmt"
@@ -14,15 +14,11 @@ import (
 func TestTasksThatGoOnAddNothing(t *testing.T) {
 	for round := range 40 {
 		dir := filepath.Join(t.TempDir(), "saved")
-		if err := stage(dir, "", saveOptions{}); err != nil {
+		if err := stage(dir, "", Options{}); err != nil {
 			t.Fatal(err)
 		}
 		name := filepath.Join(attemptsDir(dir), "part-00000-1-x")
 		if err := os.WriteFile(name, []byte("row\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		raw, err := cborMode.Marshal([]stagedPart{{Name: name, Size: 4, Rows: 1}})
-		if err != nil {
 			t.Fatal(err)
 		}
 		var over atomic.Bool
@@ -40,7 +36,7 @@ func TestTasksThatGoOnAddNothing(t *testing.T) {
 			}
 		}()
 		<-begun
-		rows, err := commitParts(dir, "", [][]byte{raw}, saveOptions{})
+		rows, err := commitParts(dir, "", [][]Part{{{Name: name, Size: 4, Rows: 1}}}, Options{})
 		over.Store(true)
 		<-ended
 		if err != nil || rows != 1 {

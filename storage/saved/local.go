@@ -1,4 +1,4 @@
-package rdd
+package saved
 
 import (
 	"cmp"
@@ -21,6 +21,9 @@ import (
 // marker, which lists them, and puts the whole in its place by one operation of the
 // file system.
 
+// partName is what a part of a saved dataset is called.
+const partName = "part-%05d"
+
 // ownerName is the file that says whose save a staged directory is.
 const ownerName = "_owner"
 
@@ -33,18 +36,9 @@ func stagedDir(dir string) string {
 // task that was given up, and goes on all the same, can add nothing to what is saved.
 func attemptsDir(dir string) string { return filepath.Join(stagedDir(dir), ".attempts") }
 
-// ownerOf names a save of a job that may be started again; empty where it
-// cannot be.
-func ownerOf(s *Session, id int) string {
-	if s.cfg.Owner == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s %d.%d", s.cfg.Owner, id, s.saves[id])
-}
-
-// savedBy reports whether the same save was completed before its job was started
+// By reports whether the same save was completed before its job was started
 // again, and how many rows it wrote.
-func savedBy(dir, owner string) (rows int64, done bool) {
+func By(dir, owner string) (rows int64, done bool) {
 	m, err := files.ReadMarker(dir)
 	if err != nil || m == nil || owner == "" {
 		return 0, false
@@ -53,25 +47,25 @@ func savedBy(dir, owner string) (rows int64, done bool) {
 }
 
 // stage prepares the directory that a save's parts are written into.
-func stage(dir, owner string, o saveOptions) error {
+func stage(dir, owner string, o Options) error {
 	staged := stagedDir(dir)
 	if err := disk.Recover(staged, dir); err != nil {
-		return saveError(dir, err)
+		return Error(dir, err)
 	}
 	if err := mayReplace(dir, o); err != nil {
 		return err
 	}
 	if err := disk.RemoveAll(staged); err != nil {
-		return saveError(dir, err)
+		return Error(dir, err)
 	}
 	mkdir := disk.MkdirAll
-	if o.durable {
+	if o.Durable {
 		mkdir = disk.MkdirSynced
 	}
 	if err := mkdir(attemptsDir(dir), 0o755); err != nil {
-		return saveError(dir, err)
+		return Error(dir, err)
 	}
-	return saveError(dir, disk.WriteFile(filepath.Join(staged, ownerName), []byte(owner), 0o644))
+	return Error(dir, disk.WriteFile(filepath.Join(staged, ownerName), []byte(owner), 0o644))
 }
 
 // ownParts are the names that saves give to their files.
@@ -79,22 +73,22 @@ var ownParts = regexp.MustCompile(`^(part-\d{5,}(-\d+(-[0-9a-f]{12})?)?|_SUCCESS
 
 // mayReplace refuses a directory that a save must not replace, or append to: any that is not empty, with
 // Overwrite one that has files that no save has written, with Append one that is not a save's.
-func mayReplace(dir string, o saveOptions) error {
+func mayReplace(dir string, o Options) error {
 	found, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(found) == 0 {
 		return nil
 	}
 	if err != nil {
-		return saveError(dir, err)
+		return Error(dir, err)
 	}
 	switch {
-	case o.append:
+	case o.Append:
 		m, err := files.ReadMarker(dir)
 		if err == nil && m == nil {
 			err = notSaved(dir)
 		}
 		return err
-	case !o.overwrite:
+	case !o.Overwrite:
 		return notEmpty(dir)
 	}
 	return onlySaved(dir, found)
@@ -123,7 +117,7 @@ func onlySaved(dir string, found []os.DirEntry) error {
 		case f.IsDir() && strings.Contains(f.Name(), "="):
 			more, err := os.ReadDir(below)
 			if err != nil {
-				return saveError(below, err)
+				return Error(below, err)
 			}
 			if err := onlySaved(below, more); err != nil {
 				return err
@@ -136,7 +130,7 @@ func onlySaved(dir string, found []os.DirEntry) error {
 }
 
 // commitParts names the parts, writes the marker, and puts all in its place.
-func commitParts(dir, owner string, raws [][]byte, o saveOptions) (rows int64, err error) {
+func commitParts(dir, owner string, parts [][]Part, o Options) (rows int64, err error) {
 	staged := stagedDir(dir)
 	defer func() {
 		if err != nil {
@@ -147,40 +141,40 @@ func commitParts(dir, owner string, raws [][]byte, o saveOptions) (rows int64, e
 		return 0, err
 	}
 	var before *files.Marker
-	if o.append {
+	if o.Append {
 		if before, err = files.ReadMarker(dir); err != nil {
 			return 0, err
 		}
 	}
-	m, rows, err := nameParts(staged, dir, raws, before)
+	m, rows, err := nameParts(staged, dir, parts, before)
 	if err == nil && before != nil {
 		err = m.SameKeys(dir)
 	}
 	if err == nil {
-		err = saveError(dir, dropAttempts(dir))
+		err = Error(dir, dropAttempts(dir))
 	}
 	if err != nil {
 		return 0, err
 	}
 	if m.Owner = owner; before != nil {
 		m.Owner = before.OwnersAnd(owner, rows)
-		return rows, saveError(dir, appendParts(staged, dir, m, before, o.durable))
+		return rows, Error(dir, appendParts(staged, dir, m, before, o.Durable))
 	}
 	err = disk.Remove(filepath.Join(staged, ownerName))
 	if err == nil {
-		err = writeMarker(filepath.Join(staged, files.MarkerName), m, o.durable)
+		err = writeMarker(filepath.Join(staged, files.MarkerName), m, o.Durable)
 	}
-	if err == nil && o.durable {
+	if err == nil && o.Durable {
 		err = syncDirs(staged, m)
 	}
 	if err == nil {
-		err = disk.PutDir(staged, dir, o.durable)
+		err = disk.PutDir(staged, dir, o.Durable)
 	}
-	return rows, saveError(dir, err)
+	return rows, Error(dir, err)
 }
 
 // nameParts gives parts the names that they have in a saved directory, after those that it has.
-func nameParts(staged, dir string, raws [][]byte, before *files.Marker) (m *files.Marker, rows int64, err error) {
+func nameParts(staged, dir string, parts [][]Part, before *files.Marker) (m *files.Marker, rows int64, err error) {
 	m = &files.Marker{}
 	next := 0
 	if before != nil {
@@ -192,12 +186,8 @@ func nameParts(staged, dir string, raws [][]byte, before *files.Marker) (m *file
 			}
 		}
 	}
-	for part, raw := range raws {
+	for part, written := range parts {
 		again := map[string]int{} // files of the part, by directory
-		var written []stagedPart
-		if err := cborReading.Unmarshal(raw, &written); err != nil {
-			return nil, 0, err
-		}
 		for _, w := range written {
 			name := filepath.Join(w.Dir, fmt.Sprintf(partName, next+part))
 			if k := again[w.Dir]; k > 0 {
@@ -210,7 +200,7 @@ func nameParts(staged, dir string, raws [][]byte, before *files.Marker) (m *file
 				err = disk.Rename(filepath.Join(attemptsDir(dir), filepath.Base(w.Name)), to)
 			}
 			if err != nil {
-				return nil, 0, saveError(filepath.Join(dir, name), err)
+				return nil, 0, Error(filepath.Join(dir, name), err)
 			}
 			m.Files = append(m.Files, files.MarkedFile{Name: name, Size: w.Size})
 			rows += w.Rows
@@ -293,3 +283,19 @@ func dropAttempts(dir string) error {
 
 // goneTries is how often the removal of a directory is tried again that nothing finds any more.
 const goneTries = 10
+
+// Error returns why a save into a place has failed.
+func Error(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fault.New(fault.NoResources, "save to", path, err)
+}

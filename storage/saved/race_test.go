@@ -1,4 +1,4 @@
-package rdd
+package saved
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 type racer struct {
 	objectPlace
 	name  string
-	o     saveOptions
+	o     Options
 	next  int
 	made  *files.Marker
 	was   objects.Info
@@ -33,7 +33,7 @@ func (r *racer) step() {
 	}
 	switch r.next {
 	case 1:
-		r.why = r.stage(r.name, r.o)
+		r.why = r.Stage(r.name, r.o)
 	case 2:
 		part := "part-00000-1-" + strings.Repeat(r.name, 12)
 		r.made = &files.Marker{Owner: r.name, Rows: 1, Added: 1, Files: []files.MarkedFile{{Name: part, Size: 2}}}
@@ -55,7 +55,7 @@ func (r *racer) step() {
 // is never lost; and what is read is there.
 func TestTwoSavesInEveryOrder(t *testing.T) {
 	root := storetest.S3(t)
-	modes := map[string]saveOptions{"new": {}, "overwrite": {overwrite: true}, "append": {append: true}}
+	modes := map[string]Options{"new": {}, "overwrite": {Overwrite: true}, "append": {Append: true}}
 	for first, a := range modes {
 		for second, b := range modes {
 			if first > second {
@@ -99,7 +99,7 @@ func wrongAfter(savers []*racer) string {
 	}
 	for n, s := range savers {
 		other := savers[1-n]
-		replaced := other.o.overwrite && other.saved
+		replaced := other.o.Overwrite && other.saved
 		if s.saved && !strings.Contains(read, s.name) && !replaced {
 			return fmt.Sprintf("%s has been saved, and %q is read", s.name, read)
 		}
