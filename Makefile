@@ -2,7 +2,7 @@
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: build run test pictures site image objects netns chaos builds race lint sim mutants mutate house soak bench bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
+.PHONY: build run test pictures site image objects netns chaos builds race lint sim mutants mutate house soak bench bench-push bench-memory bench-jobs bench-defaults bench-peers digests fuzz generate clean
 
 build:
 	$(GO) build -trimpath -ldflags=-s -o bin/volley ./cmd/volley
@@ -93,6 +93,11 @@ clean:
 bench:
 	$(GO) run ./integration/bench -only "$(ONLY)"
 
+# make bench-push: what tables push between two executors beside a plain copy over TCP, on this machine and, as root, on a network
+# of namespaces.
+bench-push:
+	$(GO) run ./integration/bench/push
+
 # make bench-memory [LIMIT=200MiB] [SCALE=1] [ONLY=join,sort]: each operation on ten times as much data as memory, and whether it
 # keeps to its limit. SCALE=1 is 2 GB.
 LIMIT ?= 200MiB
@@ -125,7 +130,7 @@ netns:
 chaos:
 	$(GO) test -count=1 -v -timeout 0 ./integration -run ChaosOnANetwork -chaos $(SEEDS) -chaos-from $(FROM)
 
-# make bench-peers PEERS=../shared/peers [ONLY=cluster|ml,JOB,DATA,SYSTEM|dataflow,JOB,SYSTEM|tables,JOB]: ours beside other systems.
+# make bench-peers PEERS=../shared/peers [ONLY=cluster|arrow|ml,JOB,DATA,SYSTEM|dataflow,JOB,SYSTEM|tables,JOB|tables,spark]: ours beside other systems.
 PEERS ?= ../shared/peers
 bench-peers: build
 	$(GO) run ./integration/bench/peers -peers $(PEERS) -only "$(ONLY)"
@@ -141,4 +146,8 @@ pictures: build
 		--solver nesterov --max-iterations 60 --event-log run.log
 	cd bin && ./volley report run.log --out run.html
 	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1200,1560 --screenshot=docs/pictures/report.png file://$(CURDIR)/bin/run.html
+	cd bin && ./volley generate als --rows 60000 --out ratings.csv
+	cd bin && ./volley run mf --data ratings.csv --clock virtual --pace static:1,1,1,0.25 --pace-rate 100000 --sync ssp --slack 2 \
+		--max-iterations 40 --event-log tables.log && ./volley report tables.log --out tables.html
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1200,2200 --screenshot=docs/pictures/tables.png file://$(CURDIR)/bin/tables.html
 	VOLLEY_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run TestTheLivePageInABrowser ./integration

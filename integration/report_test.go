@@ -30,8 +30,8 @@ func TestReportsOfRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"How 2 runs went", "executor-3 is slow: it processes", "4.0 times as many",
-		"Had each waited for every row of its splits", "The objective is", "workers.log", "under --sync ssp(1)",
+	for _, want := range []string{"How 2 runs went", "Executor executor-3 is slow: it processes", "4.0 times as many",
+		"Had each waited for every row, as under bsp", "The objective is", "workers.log", "under --sync ssp(1)",
 		"How far workers on tables are from each other", "<svg", "table (CSV)</a>"} {
 		if !strings.Contains(string(raw), want) {
 			t.Errorf("the page does not have %q", want)

@@ -60,7 +60,8 @@ func TestRESTByAGeneratedClient(t *testing.T) {
 		t.Fatalf("%v: %s", err, made.Body)
 	}
 	id := made.JSON200.Id
-	if last := followed(t, reader, id); last.State != restclient.Done || last.Step == 0 || last.Result == nil {
+	if last := followed(t, reader, id); last.State != restclient.Done || last.Step == 0 || last.Result == nil ||
+		last.Iteration == nil || last.Objective == nil || last.LeftSeconds != nil {
 		t.Errorf("its events have ended with %+v", last)
 	}
 	shown, err := reader.GetJobWithResponse(ctx, id)

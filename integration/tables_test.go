@@ -237,7 +237,9 @@ func TestRunsOfWorkersAreMadeAgain(t *testing.T) {
 			virtual...),
 		"mlp": append([]string{"mlp", "--data", points, "--layers", "4", "--sync", "asp", "--max-iterations", "5"},
 			virtual...),
-		"mf":       append([]string{"mf", "--data", ratingsOf(t, dir), "--rank", "3", "--sync", "ssp"}, virtual...),
+		"mf": append([]string{"mf", "--data", ratingsOf(t, dir), "--rank", "3", "--sync", "ssp"}, virtual...),
+		"clocks of several passes": append([]string{"linear", "--data", points, "--sync", "cap", "--wpc", "2",
+			"--max-iterations", "15"}, virtual...),
 		"pagerank": {"pagerank", "--data", pairsOf(t, dir), "--tol", "1e-3"},
 	} {
 		log := logged(name, job...)

@@ -19,12 +19,13 @@ type secured struct {
 	address string
 	http    string
 	admin   string // VOLLEY_HOME of who has made it
+	flags   []string
 	driver  *lab.Process
 }
 
 // newSecured makes a cluster by its commands, and starts its driver.
-func newSecured(t *testing.T) *secured {
-	s := &secured{t: t, dir: t.TempDir(), address: freePort(t), http: freePort(t)}
+func newSecured(t *testing.T, flags ...string) *secured {
+	s := &secured{t: t, dir: t.TempDir(), address: freePort(t), http: freePort(t), flags: flags}
 	s.admin = filepath.Join(s.dir, "admin")
 	s.as(s.admin, "init", "--address", s.address, "--name", "test", "--data-dir", filepath.Join(s.dir, "driver"))
 	s.startDriver()
@@ -37,8 +38,8 @@ func newSecured(t *testing.T) *secured {
 
 func (s *secured) startDriver() {
 	var err error
-	s.driver, err = lab.Launch(binary, "driver", "--data-dir", filepath.Join(s.dir, "driver"), "--http", s.http,
-		"--suspicion", suspicion.String())
+	s.driver, err = lab.Launch(binary, append([]string{"driver", "--data-dir", filepath.Join(s.dir, "driver"), "--http",
+		s.http, "--suspicion", suspicion.String()}, s.flags...)...)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func run(ctx context.Context, dir string, rows int64, only string) error {
 		{"cluster trust", trust},
 		{"cluster stops", stops},
 		{"cluster dense", clusterDense}, {"cluster moves", moves}, {"pipelines", pipelines}, {"sorts", sorts},
-		{"tables", tableCalls}, {"tables steps", tableSteps}} {
+		{"viewers", viewers}, {"tables", tableCalls}, {"tables steps", tableSteps}} {
 		if !strings.Contains(b.name, only) {
 			continue
 		}

@@ -96,9 +96,8 @@ func tableSteps(ctx context.Context, dir string, rows int64) error {
 		}
 	}
 	bsp, ssp := quantile(took["bsp"], 0.5), quantile(took["ssp(0)"], 0.5)
-	fmt.Printf("logistic regression to 1e-3 on two even executors: steps under bsp %.4f s, workers under ssp(0) %.4f "+
-		"s; "+
-		"ratio %.2f (limit 1.1)\n", bsp, ssp, ssp/bsp)
+	fmt.Printf("logistic regression to 1e-3 on two even executors: steps under bsp %.4f s, workers under ssp(0) "+
+		"%.4f s; ratio %.2f (limit 1.1)\n", bsp, ssp, ssp/bsp)
 	return nil
 }
 

@@ -162,6 +162,46 @@ func (c *Cluster) Detach(flags ...string) (id string, err error) {
 	return strings.TrimSpace(out), err
 }
 
+// Token returns a new token of a role.
+func (c *Cluster) Token(role string) (string, error) {
+	out, err := c.run("token", "create", "--role", role, "--driver", c.Addr)
+	return strings.TrimSpace(out), err
+}
+
+// ticksSecond is in how many parts of a second Linux counts what processes have used.
+const ticksSecond = 100
+
+// Spent returns how many seconds of processors the driver has used itself, and all processes of the cluster with those
+// that have ended.
+func (c *Cluster) Spent() (driver, all float64) {
+	driver = spent(c.Driver.Process.Pid, false)
+	pids := []int{c.Driver.Process.Pid}
+	for _, e := range c.Executors {
+		pids = append(pids, e.Process.Pid)
+	}
+	for len(pids) > 0 {
+		all += spent(pids[0], true)
+		pids = append(pids[1:], Children(pids[0])...)
+	}
+	return driver, all
+}
+
+// spent returns how many seconds of processors a process has used, with its children that have ended.
+func spent(pid int, ended bool) (seconds float64) {
+	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, after, _ := strings.Cut(string(raw), ") ")
+	f := strings.Fields(after)
+	until := 13 // utime and stime are fields 14 and 15 of the line, those of children the next two
+	if ended {
+		until = 15
+	}
+	for k := 11; k < min(until, len(f)); k++ {
+		n, _ := strconv.Atoi(f[k])
+		seconds += float64(n) / ticksSecond
+	}
+	return seconds
+}
+
 // Log returns the event log of a job, as it is now.
 func (c *Cluster) Log(id string) string {
 	return filepath.Join(c.Dir, "driver", "jobs", id, "events.jsonl")

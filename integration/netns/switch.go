@@ -19,6 +19,7 @@ type Link struct {
 	Cut   bool          // none arrives
 	Delay time.Duration // how late one is
 	Loss  float64       // the share that does not arrive
+	Rate  float64       // bytes a second, from a host to another; 0 is no limit
 }
 
 // Switch carries packets between hosts.
@@ -44,7 +45,8 @@ type packet struct {
 const (
 	device     = "eth0"
 	packetMost = 2048
-	queueMost  = 4096 // packets on one way; others are lost, as at any switch
+	queueMost  = 4096                  // packets on one way; others are lost, as at any switch
+	queueTime  = 20 * time.Millisecond // that a packet waits at the most, where there is a rate
 )
 
 func newSwitch(seed uint64) *Switch {
@@ -153,7 +155,7 @@ func (s *Switch) serve() {
 
 // receive takes what a host sends, and puts it on its way.
 func (s *Switch) receive(from netip.Addr, f *os.File) {
-	buf := make([]byte, packetMost)
+	buf, free := make([]byte, packetMost), map[netip.Addr]time.Time{}
 	for number := 0; ; number++ {
 		n, err := f.Read(buf)
 		if err != nil {
@@ -168,8 +170,20 @@ func (s *Switch) receive(from netip.Addr, f *os.File) {
 		if q == nil || lost {
 			continue
 		}
+		due := time.Now()
+		if l.Rate > 0 {
+			at := free[to]
+			if at.Sub(due) > queueTime {
+				continue
+			}
+			if at.After(due) {
+				due = at
+			}
+			due = due.Add(time.Duration(float64(n) / l.Rate * float64(time.Second)))
+			free[to] = due
+		}
 		select {
-		case q <- packet{append([]byte(nil), buf[:n]...), time.Now().Add(l.Delay), number}:
+		case q <- packet{append([]byte(nil), buf[:n]...), due.Add(l.Delay), number}:
 		default:
 		}
 	}

@@ -76,8 +76,20 @@ type Job struct {
 	Ended *time.Time `json:"ended,omitempty"`
 	Id    string     `json:"id"`
 
+	// Iteration the last committed iteration of its loop
+	Iteration *int `json:"iteration,omitempty"`
+
+	// IterationsPerSecond of a job that runs, by its last ones
+	IterationsPerSecond *float64 `json:"iterations_per_second,omitempty"`
+
 	// Job name of the bundled job
 	Job string `json:"job"`
+
+	// LeftSeconds of a job that runs: about, to its limits
+	LeftSeconds *float64 `json:"left_seconds,omitempty"`
+
+	// Objective the last that was found
+	Objective *float64 `json:"objective,omitempty"`
 
 	// Owner who has submitted it
 	Owner *string `json:"owner,omitempty"`

@@ -79,6 +79,9 @@ func (r *rack) RunCall(ctx context.Context, c plan.CallRequest) ([][]byte, []err
 	return done.CallDone.Data, done.CallDone.Lost, nil
 }
 
+// Shuffled notes nothing.
+func (r *rack) Shuffled(plan.Shuffled) {}
+
 // Commit keeps nothing.
 func (r *rack) Commit(context.Context, rdd.Commit) error { return nil }
 

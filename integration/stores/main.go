@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
-	"strings"
 
 	"github.com/fsouza/fake-gcs-server/fakestorage"
 	"github.com/johannesboyne/gofakes3"
@@ -31,16 +31,6 @@ func main() {
 	}
 }
 
-// freePort returns a port that is free: the server has to know its own beforehand.
-func freePort() (uint16, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return uint16(l.Addr().(*net.TCPAddr).Port), nil
-}
-
 // startS3 starts a server with buckets, and returns its URL.
 func startS3(program string, buckets []string) (url string, end func(), err error) {
 	if program != "" {
@@ -56,6 +46,28 @@ func startS3(program string, buckets []string) (url string, end func(), err erro
 	return s.URL, s.Close, nil
 }
 
+// startGCS starts a server with buckets, and returns its address. The server has to know its address beforehand, and so
+// the port is taken first: of one only looked up, another process can have taken it since.
+func startGCS(buckets []string) (*http.Server, string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, "", err
+	}
+	at := l.Addr().String()
+	gcs, err := fakestorage.NewServerWithOptions(fakestorage.Options{NoListener: true, Scheme: "http", PublicHost: at,
+		ExternalURL: "http://" + at, Writer: io.Discard})
+	if err != nil {
+		l.Close()
+		return nil, "", err
+	}
+	for _, name := range buckets {
+		gcs.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: name})
+	}
+	s := &http.Server{Handler: gcs.HTTPHandler()}
+	go s.Serve(l) // it ends with the server
+	return s, at, nil
+}
+
 // run serves until there is no more input. Its arguments are the buckets.
 func run() error {
 	flag.Parse()
@@ -64,21 +76,12 @@ func run() error {
 		return err
 	}
 	defer end()
-	port, err := freePort()
+	gcs, at, err := startGCS(flag.Args())
 	if err != nil {
 		return err
 	}
-	gcs, err := fakestorage.NewServerWithOptions(fakestorage.Options{Scheme: "http", Host: "127.0.0.1", Port: port,
-		PublicHost: fmt.Sprintf("127.0.0.1:%d", port), Writer: io.Discard})
-	if err != nil {
-		return err
-	}
-	defer gcs.Stop()
-	for _, name := range flag.Args() {
-		gcs.CreateBucketWithOpts(fakestorage.CreateBucketOpts{Name: name})
-	}
-	err = json.NewEncoder(os.Stdout).Encode(addresses{S3: s3, GCS: strings.TrimPrefix(gcs.URL(), "http://")})
-	if err != nil {
+	defer gcs.Close()
+	if err := json.NewEncoder(os.Stdout).Encode(addresses{S3: s3, GCS: at}); err != nil {
 		return err
 	}
 	_, err = io.Copy(io.Discard, os.Stdin)

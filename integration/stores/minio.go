@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,6 +13,16 @@ import (
 
 // credentials are those that storetest has, too.
 var credentials = []string{"MINIO_ROOT_USER=volley", "MINIO_ROOT_PASSWORD=volley-secret", "MINIO_BROWSER=off"}
+
+// freePort returns a port that is free: the program is told it.
+func freePort() (uint16, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return uint16(l.Addr().(*net.TCPAddr).Port), nil
+}
 
 // startMinIO starts a MinIO server on a directory of its own, in which each bucket is a directory.
 func startMinIO(program string, buckets []string) (url string, end func(), err error) {

@@ -1,11 +1,13 @@
-"""Topics of tomotopy or of MALLET, held against documents that they were not trained on.
+"""Topics of tomotopy, MALLET or Spark, held against documents that they were not trained on.
 
-usage: lda.py tomotopy|mallet TRAIN TEST VOCABULARY_SIZE TOPICS ITERATIONS [SEED…]
+usage: lda.py tomotopy|mallet|spark_em|spark_online TRAIN TEST VOCABULARY_SIZE TOPICS ITERATIONS [SEED…]
 
 TRAIN and TEST are in the format of lda-c. The perplexity is that of volley run lda --test: a test document's tokens are
-dealt out to two halves in turn, the mixture of topics is made of the first, and the second is foretold. Both begin with
-alphas of 0.1 and betas of 0.01, make alphas better every tenth iteration, and have two workers. A line of JSON is
-printed for each seed. Needs pip install tomotopy numpy; for MALLET Java and Maven, which fetches it.
+dealt out to two halves in turn, the mixture of topics is made of the first, and the second is foretold. The first two
+begin with alphas of 0.1 and betas of 0.01, make alphas better every tenth iteration, and have two workers. Spark has two
+threads and its own priors; an iteration of its online solver is a twentieth of the documents, so that it makes twenty
+times as many. A line of JSON is printed for each seed. Needs pip install tomotopy numpy pyspark, and Java; for MALLET
+Maven, which fetches it.
 """
 import json
 import os
@@ -93,6 +95,31 @@ def mallet(train, vocabulary, topics, iterations, seed):
     with open(path("keys")) as lines:
         alpha = np.array([float(line.split("\t")[1].replace(",", ".")) for line in lines])
     return share / share.sum(1, keepdims=True), alpha, took
+
+
+def spark(train, vocabulary, topics, iterations, seed, optimizer):
+    from pyspark.ml.clustering import LDA
+    from pyspark.ml.linalg import Vectors
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.master("local[2]").config("spark.driver.memory", "8g").config(
+        "spark.ui.enabled", "false").config("spark.driver.maxResultSize", "0").getOrCreate()
+    rows = [(i, Vectors.sparse(vocabulary, sorted(document))) for i, document in enumerate(documents(train))]
+    data = session.createDataFrame(rows, ["id", "features"]).repartition(2).cache()
+    data.count()
+    began = time.time()
+    model = LDA(k=topics, maxIter=iterations, seed=seed, optimizer=optimizer).fit(data)
+    share = model.topicsMatrix().toArray().T
+    took = time.time() - began
+    return share, np.array(model.estimatedDocConcentration().toArray()), took
+
+
+def spark_em(*of):
+    return spark(*of, "em")
+
+
+def spark_online(train, vocabulary, topics, iterations, seed):
+    return spark(train, vocabulary, topics, 20 * iterations, seed, "online")
 
 
 def main(system, train, test, vocabulary, topics, iterations, *seeds):

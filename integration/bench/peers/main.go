@@ -15,7 +15,7 @@ import (
 func main() {
 	peers := flag.String("peers", "../shared/peers", "folder of the peers' scripts")
 	volley := flag.String("volley", "bin/volley", "our program")
-	only := flag.String("only", "", "cluster, or ml, dataflow or tables with jobs and systems after it, "+
+	only := flag.String("only", "", "cluster, arrow, or ml, dataflow or tables with jobs and systems after it, "+
 		"separated by commas; all without it")
 	flag.Parse()
 	err := error(nil)
@@ -31,6 +31,9 @@ func main() {
 	}
 	if job, tables := strings.CutPrefix(*only, "tables"); err == nil && (*only == "" || tables) {
 		err = tablePeers("integration/bench/peers", *volley, strings.TrimPrefix(job, ","))
+	}
+	if err == nil && (*only == "" || *only == "arrow") {
+		err = arrowPeers("integration/bench/peers")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -27,6 +27,7 @@ type match struct {
 	metric        string // of our JSON object; "" is none
 	load          bool   // time counts from the beginning
 	peers         [][]string
+	alone         string // it is run only where it is asked for by this name
 }
 
 // matches are run in a folder of their data: 0.txt, 1.txt … as made. Settings of both sides are those of the least test
@@ -37,22 +38,31 @@ var matches = []match{
 		[]string{"--data", "train", "--test", "test", "--topics", "100", "--splits", "2", "--max-iterations", "50"},
 		"perplexity", false,
 		[][]string{{"lda.py", "tomotopy", "train", "test", "20000", "100", "50"},
-			{"lda.py", "mallet", "train", "test", "20000", "100", "50"}}},
+			{"lda.py", "mallet", "train", "test", "20000", "100", "50"}}, ""},
 	{"lda", "held-out perplexity, 1,000 topics",
 		[][]string{{"documents", "--rows", "6600", "--words", "20000", "--k", "100", "--length", "330"}},
 		[]string{"--data", "train", "--test", "test", "--topics", "1000", "--splits", "2", "--max-iterations", "50"},
 		"perplexity", false,
 		[][]string{{"lda.py", "tomotopy", "train", "test", "20000", "1000", "50"},
-			{"lda.py", "mallet", "train", "test", "20000", "1000", "50"}}},
+			{"lda.py", "mallet", "train", "test", "20000", "1000", "50"}}, ""},
 	{"mf", "test rmse",
 		[][]string{{"als", "--rows", "5000000", "--users", "200000", "--items", "20000", "--noise", "0.4"}},
 		[]string{"--data", "train.csv", "--test", "test.csv", "--rank", "10", "--biases=false", "--splits", "2",
-			"--reg", "0.1", "--rate", "0.3", "--decay", "1", "--max-iterations", "15"}, "rmse", false,
-		[][]string{{"mf.py", "train.csv", "test.csv", "10", "0.3", "0.1", "15"}}},
+			"--reg", "0.07", "--rate", "0.4", "--decay", "1", "--max-iterations", "30"}, "rmse", false,
+		[][]string{{"mf.py", "train.csv", "test.csv", "10", "0.3", "0.07", "30"}}, ""},
 	{"pagerank", "20 rounds, with loading",
 		[][]string{{"graph", "--rows", "20000000", "--scale", "20"}},
 		[]string{"--data", "0.txt", "--max-iterations", "20", "--tol", "0"}, "", true,
-		[][]string{{"graph.py", "networkit", "0.txt"}, {"graph.py", "igraph", "0.txt"}}},
+		[][]string{{"graph.py", "networkit", "0.txt"}, {"graph.py", "igraph", "0.txt"}}, ""},
+	{"lda", "held-out perplexity, beside Spark",
+		[][]string{{"documents", "--rows", "2200", "--words", "5000", "--k", "50", "--length", "200"}},
+		[]string{"--data", "train", "--test", "test", "--topics", "50", "--splits", "2", "--max-iterations", "50"},
+		"perplexity", false,
+		[][]string{{"lda.py", "spark_em", "train", "test", "5000", "50", "50"},
+			{"lda.py", "spark_online", "train", "test", "5000", "50", "50"}}, "spark"},
+	{"pagerank", "20 rounds, with loading, beside GraphX", [][]string{{"graph", "--rows", "4000000", "--scale", "18"}},
+		[]string{"--data", "0.txt", "--max-iterations", "20", "--tol", "0"}, "", true,
+		[][]string{{"graph.py", "graphx", "0.txt"}}, "spark"},
 }
 
 // tablePeers runs matches, those of a job where one is named. The scripts need the packages that they name; PYTHON is
@@ -67,7 +77,7 @@ func tablePeers(scripts, volley, only string) error {
 		return err
 	}
 	for _, m := range matches {
-		if only != "" && only != m.name {
+		if m.alone != only && (m.alone != "" || only != "" && only != m.name) {
 			continue
 		}
 		if err := m.play(scripts, volley); err != nil {
