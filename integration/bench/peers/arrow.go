@@ -12,7 +12,7 @@ import (
 )
 
 // arrowRounds is how often each way is measured, in turns.
-const arrowRounds = 5
+const arrowRounds = 11
 
 // arrowPeers measures what pyarrow reads of a saved dataset of 1 GB beside a plain copy over TCP of its files: where
 // the reader keeps what it has, as a table, and where it drops it.
