@@ -264,6 +264,31 @@ func TestSamplingIsFromThePosterior(t *testing.T) {
 	}
 }
 
+// TestDocumentsBeginWithFewTopics: as many as the urn has them by expectation, each topic as often as another.
+func TestDocumentsBeginWithFewTopics(t *testing.T) {
+	t.Parallel()
+	const documents, tokens, topics = 2_000, 300, 400
+	c := newCorpus(slices.Repeat([]document{{[]int32{0, 7}, []int32{tokens - 40, 40}}}, documents), topics, nil,
+		rand.New(rand.NewPCG(5, 6)))
+	want, got, of := 0.0, 0, make([]float64, topics)
+	for i := range tokens {
+		want += beginning / (beginning + float64(i))
+	}
+	for d := range documents {
+		got += len(c.mixture(d))
+	}
+	for _, k := range c.topic {
+		of[k]++
+	}
+	mean := float64(got) / documents
+	if want *= 0.983; math.Abs(mean-want) > 0.3 { // of 14 draws some are of the same topic
+		t.Errorf("a document begins with %.2f topics, want %.2f", mean, want)
+	}
+	if slices.Min(of) < documents*tokens/topics/3 || slices.Max(of) > documents*tokens/topics*3 {
+		t.Errorf("topics have from %v to %v tokens", slices.Min(of), slices.Max(of))
+	}
+}
+
 // TestLongDocumentsAreCounted: one of more tokens of a topic than a share holds loses none, and its shares are the same
 // whatever was sampled before.
 func TestLongDocumentsAreCounted(t *testing.T) {

@@ -50,6 +50,7 @@ func newCorpus(docs []document, k int, of []uint16, rng *rand.Rand) *corpus {
 			}
 		}
 	}
+	drawn := c.drawn(of, rng, len(all))
 	c.mixes = make([]share, len(all))
 	slices.SortFunc(all, func(a, b token) int {
 		return cmp.Or(cmp.Compare(a.word, b.word), cmp.Compare(a.place, b.place))
@@ -59,16 +60,35 @@ func newCorpus(docs []document, k int, of []uint16, rng *rand.Rand) *corpus {
 			c.words, c.ends = append(c.words, t.word), append(c.ends, i)
 		}
 		c.ends[len(c.ends)-1] = i + 1
-		topic := uint16(0)
-		if of != nil { // nothing is drawn: a run that goes on samples as one that was never stopped
-			topic = of[t.place]
-		} else {
-			topic = uint16(rng.IntN(k))
-		}
+		topic := drawn[t.place]
 		c.doc, c.place, c.topic = append(c.doc, t.doc), append(c.place, t.place), append(c.topic, topic)
 		c.more(int(t.doc), topic)
 	}
 	return c
+}
+
+// beginning is of how many tokens' weight it is, as a document's topics are drawn, to take any topic rather than that of
+// a token before: about 3 log(1 + tokens / 3) topics then have them all. Documents that begin with a token of each
+// topic tell words nothing of one another, and the first sweeps, which go by word, take each to topics of its own.
+const beginning = 3
+
+// drawn returns topics of all tokens, document by document: those that there are, or some drawn from each document's
+// urn (Blackwell and MacQueen 1973).
+func (c *corpus) drawn(of []uint16, rng *rand.Rand, tokens int) []uint16 {
+	if of != nil { // nothing is drawn: a run that goes on samples as one that was never stopped
+		return of
+	}
+	of = make([]uint16, tokens)
+	for _, d := range c.docs {
+		for i := range d.tokens {
+			if float64(rng.Float64()*(beginning+float64(i))) < beginning {
+				of[d.first+i] = uint16(rng.IntN(c.topics))
+			} else {
+				of[d.first+i] = of[d.first+rng.Int32N(i)]
+			}
+		}
+	}
+	return of
 }
 
 // state returns the topics of all tokens, document by document.
