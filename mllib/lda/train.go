@@ -100,11 +100,13 @@ func (p *Plan) sweep(c *tables.Clock[params, string, topics], own *corpus, rng *
 	totals.IncRow(0, own.moved)
 }
 
+// seen bounds for how many clocks a worker waits until all have measured for a step of priors.
+const seen = 9
+
 // priorSteps returns how many steps of priors a worker knows at a clock: those for which all workers have measured in
-// clocks that it sees. Where it may miss as many clocks as there are between steps, the last is one
-// of some workers' documents.
+// clocks that it sees. Where it may miss more clocks than it waits for, the last are of some workers' documents.
 func priorSteps(m tables.Model, clock int) int {
-	return max(0, (clock-1-min(int(m.Slack), priorsEvery-1))/priorsEvery)
+	return max(0, (clock-1-min(int(m.Slack), seen))/priorsEvery)
 }
 
 // priors returns those after a number of steps.
@@ -138,6 +140,9 @@ type Outcome struct {
 	Waited     float64 // share of their time that slots waited
 }
 
+// ticksEvery is after how many clocks it is looked at how far training is.
+const ticksEvery = 10
+
 // Train finds the topics.
 func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, error) {
 	if c.Format == Text && len(c.Words) == 0 {
@@ -169,7 +174,7 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, er
 	p.words.Reshape((par.Vocabulary+wordsOfRow-1)/wordsOfRow, wordsOfRow*c.Topics)
 	out := &Outcome{Documents: size.Documents, StoppedBy: "max-iterations"}
 	clocks := (c.MaxIterations + c.perClock() - 1) / c.perClock()
-	for tick, err := range p.work.Clocks(ctx, s, par, clocks+1, priorsEvery) {
+	for tick, err := range p.work.Clocks(ctx, s, par, clocks+1, ticksEvery) {
 		if err != nil {
 			return nil, err
 		}
