@@ -8,9 +8,22 @@ import (
 	"github.com/volley-engine/volley/tables"
 )
 
-// priorsEvery is after how many clocks priors have a step. It goes part of the way only, and what it is made of takes
-// less time than a tenth of a sweep.
-const priorsEvery = 2
+// Priors have a step after every second clock at first, as each goes part of the way only, and after every tenth later.
+const (
+	priorsSoon  = 2
+	priorsLater = 10
+	priorsFirst = 20 // clocks that are first
+)
+
+// priorsDue reports whether priors have a step after a clock.
+func priorsDue(clock int) bool {
+	return clock%priorsLater == 0 || clock <= priorsFirst && clock%priorsSoon == 0
+}
+
+// priorsUntil returns how many steps priors have had after a clock.
+func priorsUntil(clock int) int {
+	return min(clock, priorsFirst)/priorsSoon + max(0, clock-priorsFirst)/priorsLater
+}
 
 // priors are what documents' mixtures, and topics, are thought to be drawn from.
 type priors struct {

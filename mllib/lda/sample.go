@@ -67,9 +67,9 @@ func newCorpus(docs []document, k int, of []uint16, rng *rand.Rand) *corpus {
 	return c
 }
 
-// beginning is of how many tokens' weight it is, as a document's topics are drawn, to take any topic rather than that of
-// a token before: about 3 log(1 + tokens / 3) topics then have them all. Documents that begin with a token of each
-// topic tell words nothing of one another, and the first sweeps, which go by word, take each to topics of its own.
+// beginning is how many tokens weigh as much as any topic does, where a document's topics are drawn: about
+// 3 log(1 + tokens / 3) topics then have all of its tokens. Documents that begin with a token of each topic tell words
+// nothing of one another, and the first sweeps, which go by word, take each to topics of its own.
 const beginning = 3
 
 // drawn returns topics of all tokens, document by document: those that there are, or some drawn from each document's

@@ -62,7 +62,7 @@ func (p *Plan) iterate(c *tables.Clock[params, string, topics], own *corpus, rng
 	own.setPriors(c.Param.priors(priorSteps(c.Param.Model, c.Number()), func(step int) []float64 {
 		return measured.Row(step).Values
 	}))
-	due, sums := c.Number()%priorsEvery == 0 && !(c.Param.FixedAlpha && c.Param.FixedBeta), []float64(nil)
+	due, sums := priorsDue(c.Number()) && !(c.Param.FixedAlpha && c.Param.FixedBeta), []float64(nil)
 	if due {
 		sums = p.measureTables(c, own.beta)
 	}
@@ -71,7 +71,7 @@ func (p *Plan) iterate(c *tables.Clock[params, string, topics], own *corpus, rng
 	}
 	if due {
 		own.measure(sums)
-		measured.IncRow(c.Number()/priorsEvery-1, sums)
+		measured.IncRow(priorsUntil(c.Number())-1, sums)
 	}
 }
 
@@ -106,7 +106,7 @@ const seen = 9
 // priorSteps returns how many steps of priors a worker knows at a clock: those for which all workers have measured in
 // clocks that it sees. Where it may miss more clocks than it waits for, the last are of some workers' documents.
 func priorSteps(m tables.Model, clock int) int {
-	return max(0, (clock-1-min(int(m.Slack), seen))/priorsEvery)
+	return priorsUntil(max(0, clock-1-min(int(m.Slack), seen)))
 }
 
 // priors returns those after a number of steps.
