@@ -109,8 +109,8 @@ func Build(g *rdd.Graph, c Config) *Plan {
 	p := &Plan{docs: docs, sizes: rdd.Aggregate(docs, sizing()), pairs: rdd.Aggregate(docs, pairing()),
 		words:  tables.New[int32](g, "words", tables.Sparse(0, wordsOfRow*c.Topics), c.Model),
 		totals: tables.New[int64](g, "totals", tables.Dense(1, c.Topics), c.Model),
-		measured: tables.New[float64](g, "measured", tables.Dense(priorsUntil(c.MaxIterations)+1, c.Topics+measures),
-			c.Model)}
+		measured: tables.New[float64](g, "measured", tables.Dense(scheduleOf(c.Model).until(c.MaxIterations)+1,
+			c.Topics+measures), c.Model)}
 	if c.Format == Text {
 		p.counts = rdd.Aggregate(docs, counting())
 	}

@@ -15,14 +15,28 @@ const (
 	priorsFirst = 20 // clocks that are first
 )
 
-// priorsDue reports whether priors have a step after a clock.
-func priorsDue(clock int) bool {
-	return clock%priorsLater == 0 || clock <= priorsFirst && clock%priorsSoon == 0
+// schedule is after how many clocks priors have a step at first: no fewer than it takes until what all workers measure
+// for one is seen, so that each is measured where the one before has led.
+type schedule int
+
+func scheduleOf(m tables.Model) schedule {
+	return schedule(min(priorsLater, max(priorsSoon, unseen(m)+1)))
 }
 
-// priorsUntil returns how many steps priors have had after a clock.
-func priorsUntil(clock int) int {
-	return min(clock, priorsFirst)/priorsSoon + max(0, clock-priorsFirst)/priorsLater
+// unseen returns for how many clocks a worker waits until it takes what all have measured to be there.
+func unseen(m tables.Model) int { return int(min(m.Slack, priorsLater-1)) }
+
+// due reports whether priors have a step after a clock.
+func (s schedule) due(clock int) bool {
+	if clock > priorsFirst {
+		return clock%priorsLater == 0
+	}
+	return clock%int(s) == 0
+}
+
+// until returns how many steps priors have had after a clock.
+func (s schedule) until(clock int) int {
+	return max(0, min(clock, priorsFirst))/int(s) + max(0, clock-priorsFirst)/priorsLater
 }
 
 // priors are what documents' mixtures, and topics, are thought to be drawn from.
@@ -37,6 +51,7 @@ const (
 	ofDocuments = iota // Σ ψ(N + A) − ψ(A) over documents
 	ofWords            // Σ ψ(n + β) − ψ(β) over words and topics
 	ofTopics           // Σ ψ(N + Vβ) − ψ(Vβ) over topics
+	ofWorkers          // how many have measured
 	measures
 )
 
@@ -53,6 +68,7 @@ func (c *corpus) measure(sums []float64) {
 		}
 		sums[c.topics+ofDocuments] += digamma(float64(c.docs[d].tokens)+c.sum) - all
 	}
+	sums[c.topics+ofWorkers]++
 }
 
 // counted returns a document's topics, each once, with how many of its tokens are of it.

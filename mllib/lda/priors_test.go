@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/volley-engine/volley/tables"
 )
 
 // TestPriorsOfCountsAreFound: steps lead from far away to what counts were drawn from.
@@ -77,4 +79,48 @@ func measured(p priors, topics [][]int32, totals []int64, docs [][]int32) []floa
 	}
 	sums[k+ofTopics] = measureTopics(totals, p.beta, len(topics[0]))
 	return sums
+}
+
+// TestStepsAreMeasuredWhereTheLastHasLed: whatever a worker may miss, it measures for a step by the priors that the
+// step is applied to, and steps are numbered one after the other.
+func TestStepsAreMeasuredWhereTheLastHasLed(t *testing.T) {
+	t.Parallel()
+	models := []tables.Model{tables.BSP(), tables.ASP(), tables.VAP(1, true)}
+	for slack := range 30 {
+		models = append(models, tables.SSP(slack))
+	}
+	for _, m := range models {
+		s := scheduleOf(m)
+		for clock := 1; clock <= 200; clock++ {
+			before, n := s.until(clock-1), s.until(clock)
+			if due := s.due(clock); due != (n == before+1) || !due && n != before {
+				t.Fatalf("%v: clock %d: %d steps before, %d after, due %v", m, clock, before, n, due)
+			}
+			if known := priorSteps(m, clock); s.due(clock) && known != before {
+				t.Errorf("%v: in clock %d step %d is measured by the priors after %d", m, clock, n, known)
+			}
+		}
+	}
+	if scheduleOf(tables.BSP()).until(50) != 13 {
+		t.Error("under bsp priors have no 10 steps in 20 clocks, and one every tenth then")
+	}
+}
+
+// TestStepsWaitForAllWorkers: one that a worker is not seen to have measured for is not taken, nor any after it.
+func TestStepsWaitForAllWorkers(t *testing.T) {
+	t.Parallel()
+	const topics = 2
+	p := params{Config: Config{Topics: topics, Alpha: 0.5, Beta: 0.25}, Vocabulary: 10}
+	row := func(workers float64) []float64 {
+		sums := make([]float64, topics+measures)
+		sums[0], sums[1] = 1, 2
+		sums[topics+ofDocuments], sums[topics+ofWords], sums[topics+ofTopics] = 1, 1, 1
+		sums[topics+ofWorkers] = workers
+		return sums
+	}
+	got := p.priors(3, 2, func(step int) []float64 { return row([]float64{2, 1, 2}[step]) })
+	if want := p.priors(1, 2, func(int) []float64 { return row(2) }); !slices.Equal(got.alphas, want.alphas) ||
+		got.beta != want.beta || got.alphas[1] != 1 {
+		t.Errorf("priors are %v, want those after one step, %v", got, want)
+	}
 }

@@ -33,7 +33,7 @@ func (p *Plan) clock(c *tables.Clock[params, string, topics]) error {
 	}
 	words, totals := p.words.In(c), p.totals.In(c)
 	if c.Number() == 0 {
-		own.setPriors(c.Param.priors(0, nil))
+		own.setPriors(c.Param.priors(0, 0, nil))
 		own.tell(words, totals)
 	} else {
 		p.iterate(c, own, rng)
@@ -58,11 +58,11 @@ func (c *corpus) tell(words *tables.Access[int32], totals *tables.Access[int64])
 
 // iterate samples all topics, once or several times. Priors have a step where all workers have measured for it.
 func (p *Plan) iterate(c *tables.Clock[params, string, topics], own *corpus, rng *rand.PCG) {
-	measured := p.measured.In(c)
-	own.setPriors(c.Param.priors(priorSteps(c.Param.Model, c.Number()), func(step int) []float64 {
+	measured, steps := p.measured.In(c), scheduleOf(c.Param.Model)
+	own.setPriors(c.Param.priors(priorSteps(c.Param.Model, c.Number()), c.Workers(), func(step int) []float64 {
 		return measured.Row(step).Values
 	}))
-	due, sums := priorsDue(c.Number()) && !(c.Param.FixedAlpha && c.Param.FixedBeta), []float64(nil)
+	due, sums := steps.due(c.Number()) && !(c.Param.FixedAlpha && c.Param.FixedBeta), []float64(nil)
 	if due {
 		sums = p.measureTables(c, own.beta)
 	}
@@ -71,7 +71,7 @@ func (p *Plan) iterate(c *tables.Clock[params, string, topics], own *corpus, rng
 	}
 	if due {
 		own.measure(sums)
-		measured.IncRow(priorsUntil(c.Number())-1, sums)
+		measured.IncRow(steps.until(c.Number())-1, sums)
 	}
 }
 
@@ -100,20 +100,20 @@ func (p *Plan) sweep(c *tables.Clock[params, string, topics], own *corpus, rng *
 	totals.IncRow(0, own.moved)
 }
 
-// seen bounds for how many clocks a worker waits until all have measured for a step of priors.
-const seen = 9
-
 // priorSteps returns how many steps of priors a worker knows at a clock: those for which all workers have measured in
-// clocks that it sees. Where it may miss more clocks than it waits for, the last are of some workers' documents.
-func priorSteps(m tables.Model, clock int) int {
-	return priorsUntil(max(0, clock-1-min(int(m.Slack), seen)))
-}
+// clocks that it sees.
+func priorSteps(m tables.Model, clock int) int { return scheduleOf(m).until(clock - 1 - unseen(m)) }
 
-// priors returns those after a number of steps.
-func (p *params) priors(steps int, of func(step int) []float64) priors {
+// priors returns those after a number of steps, but for those that some of the workers have not been seen to measure
+// for.
+func (p *params) priors(steps, workers int, of func(step int) []float64) priors {
 	all := priors{slices.Repeat([]float64{p.Alpha}, p.Topics), p.Beta}
 	for step := range steps {
-		next := all.stepped(of(step), p.Vocabulary)
+		sums := of(step)
+		if sums[p.Topics+ofWorkers] < float64(workers) {
+			break
+		}
+		next := all.stepped(sums, p.Vocabulary)
 		if !p.FixedAlpha {
 			all.alphas = next.alphas
 		}
@@ -203,7 +203,7 @@ func located(ctx context.Context, c Config, err error) error {
 // modelAt returns the model of a tick. Its counts are those of exactly the tick's clocks, so that their sum is that of
 // all tokens, and none is below 0.
 func (p *Plan) modelAt(tick *tables.Tick, par *params, size *sizes, names []string) (*Model, error) {
-	priors := par.priors(priorSteps(tables.BSP(), tick.Clock), func(step int) []float64 {
+	priors := par.priors(scheduleOf(par.Model).until(tick.Clock-1), 0, func(step int) []float64 { // all have measured
 		return p.measured.At(tick, step).Values
 	})
 	m := &Model{Topics: par.Topics, Alpha: priors.alphas, Beta: priors.beta, Vocabulary: par.Vocabulary, names: names,
