@@ -146,19 +146,7 @@ func TestChangedSlotsAreRefused(t *testing.T) {
 		if !bytes.HasPrefix(line, []byte(`{"event":"slots"`)) {
 			continue
 		}
-		for field, values := range changes {
-			for _, v := range values {
-				changed := append([][]byte{}, whole...)
-				changed[i] = append(bytes.TrimSuffix(logtest.Changed(t, bytes.TrimSuffix(line, []byte("\n")), field, v),
-					[]byte("\n")), '\n')
-				if tried++; changedLog(t, path, changed) {
-					t.Errorf("line %d, %s = %v is taken", i+1, field, v)
-				}
-			}
-		}
-		if twice := append(append(append([][]byte{}, whole[:i]...), line), whole[i:]...); changedLog(t, path, twice) {
-			t.Errorf("line %d is taken twice", i+1)
-		}
+		tried += refusesChanges(t, path, whole, i, changes)
 	}
 	if tried < 40 {
 		t.Errorf("only %d changes were tried", tried)
@@ -222,4 +210,25 @@ func TestSlotsAfterALoss(t *testing.T) {
 			t.Errorf("lost after %d messages: %q", after, f.Here)
 		}
 	}
+}
+
+// refusesChanges checks that a log is refused where a field of one of its lines has another value, or where the line is
+// there twice, and returns how many values were tried.
+func refusesChanges(t *testing.T, path string, whole [][]byte, i int, changes map[string][]any) (tried int) {
+	t.Helper()
+	line := whole[i]
+	for field, values := range changes {
+		for _, v := range values {
+			changed := append([][]byte{}, whole...)
+			changed[i] = append(bytes.TrimSuffix(logtest.Changed(t, bytes.TrimSuffix(line, []byte("\n")), field, v),
+				[]byte("\n")), '\n')
+			if tried++; changedLog(t, path, changed) {
+				t.Errorf("line %d, %s = %v is taken", i+1, field, v)
+			}
+		}
+	}
+	if twice := append(append(append([][]byte{}, whole[:i]...), line), whole[i:]...); changedLog(t, path, twice) {
+		t.Errorf("line %d is taken twice", i+1)
+	}
+	return tried
 }
