@@ -74,16 +74,21 @@ type Flight struct {
 	Make func(ctx context.Context, moved func(), yield func(arrowstream.Message) error) error
 }
 
+// admit returns a caller's place, which take gives out, until it is released.
+func (d *Door) admit(ctx context.Context, take func(who string) (func(), error)) (release func(), err error) {
+	if d.Catalog == nil {
+		return nil, noCatalog()
+	}
+	who, err := d.Who(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return take(who)
+}
+
 // ListFlights lists what the caller may read, below the path that the criteria have, if they have one.
 func (d *Door) ListFlights(c *arrowflight.Criteria, stream arrowflight.FlightService_ListFlightsServer) error {
-	if d.Catalog == nil {
-		return noCatalog()
-	}
-	who, err := d.Who(stream.Context())
-	if err != nil {
-		return err
-	}
-	release, err := d.open.take(who)
+	release, err := d.admit(stream.Context(), d.open.take)
 	if err != nil {
 		return err
 	}
@@ -271,14 +276,7 @@ func (d *Door) read(ctx context.Context, t ticket, moved func(), yield func(arro
 
 // DoPut saves a dataset, and answers how many rows it has once all of it is there.
 func (d *Door) DoPut(stream arrowflight.FlightService_DoPutServer) error {
-	if d.Catalog == nil {
-		return noCatalog()
-	}
-	who, err := d.Who(stream.Context())
-	if err != nil {
-		return err
-	}
-	release, err := d.open.takeSave(who)
+	release, err := d.admit(stream.Context(), d.open.takeSave)
 	if err != nil {
 		return err
 	}
