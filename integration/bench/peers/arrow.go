@@ -33,12 +33,14 @@ func arrowPeers(scripts string) error {
 	}
 	script := filepath.Join(scripts, "arrow.py")
 	driver := "grpc+unix://" + strings.TrimPrefix(c.Addr, "unix:")
-	saved, err := gbps(script, []string{"save", driver, "1"})
-	if err != nil {
-		return err
+	for _, b := range batches {
+		saved, err := gbps(script, []string{"save", driver, b.name, "1", fmt.Sprint(b.rows)})
+		if err != nil {
+			return err
+		}
+		fmt.Printf("batches of %s saved with fsync, read again and committed: %.2f GB/s\n", b.size, saved)
 	}
-	fmt.Printf("saved with fsync, read again and committed: %.2f GB/s\n", saved)
-	files := filepath.Join(dir, "driver", "datasets", "bench")
+	files := filepath.Join(dir, "driver", "datasets", batches[0].name)
 	for _, how := range []string{"kept", "dropped"} {
 		if err := arrowBeside(script, driver, files, how); err != nil {
 			return err
@@ -47,19 +49,28 @@ func arrowPeers(scripts string) error {
 	return nil
 }
 
+// batches are the datasets: of record batches as docs/python.md advises, and of smaller ones.
+var batches = []struct {
+	name, size string
+	rows       int
+}{{"large", "4 MiB", 128 << 10}, {"small", "1 MiB", 32 << 10}}
+
 // holdsItsMemory has glibc keep what gRPC frees after each message for the next one, as docs/python.md says.
 const holdsItsMemory = "MALLOC_TRIM_THRESHOLD_=67108864"
 
-// arrowBeside prints what pyarrow reads as it comes and where glibc keeps its memory, each beside the plain copy.
+// arrowBeside prints what pyarrow reads of each dataset as it comes and where glibc keeps its memory, each beside the
+// plain copy.
 func arrowBeside(script, driver, files, how string) error {
-	ways := []struct {
-		name string
-		args []string
-		env  []string
-	}{
+	type way struct {
+		name      string
+		args, env []string
+	}
+	ways := []way{
 		{"plain copy over TCP", []string{"copy", files, how}, nil},
-		{"pyarrow", []string{"flight", driver, how}, nil},
-		{"pyarrow with " + holdsItsMemory, []string{"flight", driver, how}, []string{holdsItsMemory}},
+	}
+	for _, b := range batches {
+		flight := way{"pyarrow, batches of " + b.size, []string{"flight", driver, b.name, how}, nil}
+		ways = append(ways, flight, way{flight.name + ", " + holdsItsMemory, flight.args, []string{holdsItsMemory}})
 	}
 	speeds := make([][]float64, len(ways))
 	for range arrowRounds {

@@ -1,8 +1,8 @@
 """Saves numbers through a driver, and reads them beside a plain copy over TCP of the same files; needs pyarrow.
 
-    arrow.py save DRIVER GB          saves the dataset bench
-    arrow.py flight DRIVER kept|dropped
-    arrow.py copy DIR kept|dropped   the files of a directory, from a second process, into memory
+    arrow.py save DRIVER NAME GB ROWS         saves a dataset of batches of some rows, of 32 bytes each
+    arrow.py flight DRIVER NAME kept|dropped
+    arrow.py copy DIR kept|dropped            the files of a directory, from a second process, into memory
     prints seconds and bytes
 """
 
@@ -12,7 +12,7 @@ import sys
 import time
 
 
-def save(driver, gb):
+def save(driver, name, gb, batch):
     import numpy as np
     import pyarrow as pa
     import pyarrow.flight as flight
@@ -21,20 +21,20 @@ def save(driver, gb):
     table = pa.table({name: np.random.rand(rows) for name in "abcd"})
     client = flight.connect(driver)
     began = time.perf_counter()
-    writer, answer = client.do_put(flight.FlightDescriptor.for_path("datasets", "bench"), table.schema)
-    writer.write_table(table, max_chunksize=32 << 10)
+    writer, answer = client.do_put(flight.FlightDescriptor.for_path("datasets", name), table.schema)
+    writer.write_table(table, max_chunksize=int(batch))
     writer.done_writing()
     answer.read()
     writer.close()
     return time.perf_counter() - began, table.nbytes
 
 
-def read(driver, how):
+def read(driver, name, how):
     import pyarrow.flight as flight
 
     client = flight.connect(driver)
     began = time.perf_counter()
-    info = client.get_flight_info(flight.FlightDescriptor.for_path("datasets", "bench"))
+    info = client.get_flight_info(flight.FlightDescriptor.for_path("datasets", name))
     total, kept = 0, []
     for end in info.endpoints:
         stream = client.do_get(end.ticket)
