@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -75,17 +74,13 @@ func (m *matrix) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var rows, columns []int64
+	var rows, columns *ranking
 	var both sync.WaitGroup
 	both.Go(func() { rows = rank(parts, func(e *Entry) *int64 { return &e.Row }) })
 	both.Go(func() { columns = rank(parts, func(e *Entry) *int64 { return &e.Col }) })
 	both.Wait()
-	if m.columnsFirst = len(columns) > len(rows); m.columnsFirst {
-		m.first = compressedBy(parts, rows, columns, func(e *Entry) (row, column int64) { return e.Row, e.Col })
-	} else {
-		m.first = compressedBy(parts, columns, rows, func(e *Entry) (row, column int64) { return e.Col, e.Row })
-	}
-	runtime.GC() // what follows takes the place of the entries
+	m.columnsFirst = len(columns.all) > len(rows.all)
+	m.first = placed(parts, rows, columns, m.columnsFirst)
 	m.first = m.first.transposed()
 	return nil
 }
@@ -117,91 +112,30 @@ func collectEntries(ctx context.Context, ds Dataset[Entry]) ([][]Entry, error) {
 	return all, nil
 }
 
-// compressed are entries by row: those of the i-th row lie from starts[i] up to, but
-// without, starts[i+1].
-type compressed struct {
-	rows, columns []int64 // the numbers of those that there are, in order
-	starts        []int
-	at            []int32 // columns, by their places
-	values        []float64
-}
-
-// compressedBy sorts entries, whose numbers are ranks, by row, those of one row in the
-// order they came in.
-func compressedBy(parts [][]Entry, rows, columns []int64, of func(*Entry) (row, column int64)) *compressed {
-	c := &compressed{rows: rows, columns: columns}
-	next := c.begin(func(from, to int, count []int) {
-		for _, entries := range parts {
-			for i := range entries {
-				if row, _ := of(&entries[i]); int(row) >= from && int(row) < to {
-					count[row]++
-				}
-			}
-		}
-	})
-	inRanges(len(rows), func(from, to int) {
-		for _, entries := range parts {
-			for i := range entries {
-				row, column := of(&entries[i])
-				if int(row) < from || int(row) >= to {
-					continue
-				}
-				c.at[next[row]], c.values[next[row]] = int32(column), entries[i].Value
-				next[row]++
-			}
-		}
-	})
-	return c
-}
-
-// begin makes room for entries, which are counted by ranges of rows, and says where
-// each row begins.
-func (c *compressed) begin(count func(from, to int, of []int)) (next []int) {
-	c.starts = make([]int, len(c.rows)+1)
-	inRanges(len(c.rows), func(from, to int) { count(from, to, c.starts[1:]) })
-	for i := range c.rows {
-		c.starts[i+1] += c.starts[i]
+// placed returns entries by column, or by row where columns come first: the other side than
+// the first, which is then made of it. The entries are given up.
+func placed(parts [][]Entry, rows, columns *ranking, columnsFirst bool) *compressed {
+	by, other := columns, rows
+	if columnsFirst {
+		by, other = rows, columns
 	}
-	n := c.starts[len(c.rows)]
-	c.at, c.values = make([]int32, n), make([]float64, n)
-	return slices.Clone(c.starts)
-}
-
-// inRanges shares n rows out to as many goroutines as there are processors: each goes
-// over all entries and takes those of its rows.
-func inRanges(n int, do func(from, to int)) {
-	var all sync.WaitGroup
-	k := runtime.GOMAXPROCS(0)
-	for i := range k {
-		all.Go(func() { do(i*n/k, (i+1)*n/k) })
-	}
-	all.Wait()
-}
-
-// transposed returns the same entries by column; those of one column are in the order of
-// the rows.
-func (c *compressed) transposed() *compressed {
-	t := &compressed{rows: c.columns, columns: c.rows}
-	next := t.begin(func(from, to int, count []int) {
-		for _, column := range c.at {
-			if int(column) >= from && int(column) < to {
-				count[column]++
-			}
-		}
-	})
-	inRanges(len(t.rows), func(from, to int) {
-		for row := range c.rows {
-			for k := c.starts[row]; k < c.starts[row+1]; k++ {
-				column := int(c.at[k])
-				if column < from || column >= to {
-					continue
+	dealt := deal(len(by.all), sortedParts, func(part int, yield func([]cell)) {
+		var some [cellBlock]cell
+		for _, entries := range parts[part*len(parts)/sortedParts : (part+1)*len(parts)/sortedParts] {
+			for block := range slices.Chunk(entries, cellBlock) {
+				for i, e := range block {
+					some[i] = cell{columns.place(e.Col), rows.place(e.Row), e.Value}
+					if columnsFirst {
+						some[i].row, some[i].column = some[i].column, some[i].row
+					}
 				}
-				t.at[next[column]], t.values[next[column]] = int32(row), c.values[k]
-				next[column]++
+				yield(some[:len(block)])
 			}
 		}
 	})
-	return t
+	clear(parts)
+	runtime.GC() // sorted cells take the place of the entries
+	return dealt.compress(by.all, other.all)
 }
 
 // matrixRows hands rows out, mixed.
@@ -219,7 +153,7 @@ func (m matrixRows) Read(ctx context.Context, part int, yield func(*rows.Chunk) 
 	if err != nil {
 		return err
 	}
-	order := rand.New(rand.NewPCG(1, 1)).Perm(len(all.rows))
+	order := all.order()
 	order = order[part*len(order)/matrixParts : (part+1)*len(order)/matrixParts]
 	for some := range slices.Chunk(order, chunkRows) {
 		if err := yield(all.chunk(some)); err != nil {
@@ -243,69 +177,6 @@ func (c *compressed) chunk(which []int) *rows.Chunk {
 		out.AppendSparse(float64(c.rows[row]), c.at[from:to], c.values[from:to])
 	}
 	return out
-}
-
-// sparseTable is how many places a table of ranks has for each entry, at the most.
-const sparseTable = 4
-
-// rank puts the places of numbers among all that there are, in order, in the numbers'
-// stead, and returns these.
-func rank(parts [][]Entry, number func(*Entry) *int64) (all []int64) {
-	low, high, n := int64(math.MaxInt64), int64(math.MinInt64), 0
-	for _, entries := range parts {
-		for i := range entries {
-			v := *number(&entries[i])
-			low, high = min(low, v), max(high, v)
-		}
-		n += len(entries)
-	}
-	if spread := uint64(high) - uint64(low); n > 0 && spread < uint64(sparseTable*n+1024) {
-		return rankByTable(parts, number, low, spread+1)
-	}
-	return rankBySearch(parts, number, n)
-}
-
-// rankByTable looks places up in a table of all numbers that there could be.
-func rankByTable(parts [][]Entry, number func(*Entry) *int64, first int64, places uint64) (all []int64) {
-	table := make([]int32, places)
-	for _, entries := range parts {
-		for i := range entries {
-			table[*number(&entries[i])-first] = 1
-		}
-	}
-	for i, there := range table {
-		if there == 1 {
-			table[i] = int32(len(all))
-			all = append(all, first+int64(i))
-		}
-	}
-	for _, entries := range parts {
-		for i := range entries {
-			v := number(&entries[i])
-			*v = int64(table[*v-first])
-		}
-	}
-	return all
-}
-
-// rankBySearch looks places up among the numbers in order.
-func rankBySearch(parts [][]Entry, number func(*Entry) *int64, n int) []int64 {
-	all := make([]int64, 0, n)
-	for _, entries := range parts {
-		for i := range entries {
-			all = append(all, *number(&entries[i]))
-		}
-	}
-	slices.Sort(all)
-	all = slices.Clone(slices.Compact(all))
-	for _, entries := range parts {
-		for i := range entries {
-			v := number(&entries[i])
-			at, _ := slices.BinarySearch(all, *v)
-			*v = int64(at)
-		}
-	}
-	return all
 }
 
 // declarePacks declares packs that are made together of a dataset's rows.

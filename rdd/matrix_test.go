@@ -2,6 +2,7 @@ package rdd
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -26,8 +27,26 @@ func TestMatrixIsItsEntries(t *testing.T) {
 	})
 }
 
+// TestMatrixOfManyRows is the same of more rows than there are buckets to sort them in, and of
+// splits that have more entries than are handed on at a time.
+func TestMatrixOfManyRows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, many := range []int64{mostBuckets - 1, mostBuckets, 2*mostBuckets + 1, 9 * mostBuckets, 1 << 52} {
+		var entries []Entry
+		for range 20 * cellBlock {
+			// Low numbers have more entries than high ones.
+			row, column := rng.Int64N(many), rng.Int64N(rng.Int64N(many)+1)
+			entries = append(entries, Entry{Row: row, Col: column, Value: rng.Float64()})
+		}
+		g := NewGraph()
+		m := &matrix{ds: Parallelize(g, 3, entries...)}
+		ordered(t, matrixRows{m.byRow}, entries, func(e Entry) (row, column int64) { return e.Row, e.Col })
+		ordered(t, matrixRows{m.byColumn}, entries, func(e Entry) (row, column int64) { return e.Col, e.Row })
+	}
+}
+
 // ordered wants all entries, by rows that come once each.
-func ordered(t *rapid.T, m matrixRows, entries []Entry, of func(Entry) (row, column int64)) {
+func ordered(t rapid.TB, m matrixRows, entries []Entry, of func(Entry) (row, column int64)) {
 	var columns []int64
 	wanted := map[int64][]Entry{}
 	for _, e := range entries {

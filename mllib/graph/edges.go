@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -35,25 +34,39 @@ func parse(line string) (e rdd.Entry, ok bool, err error) {
 	var ids [2]int64
 	rest := line
 	for i := range ids {
-		word := rest[:lead(rest, false)]
-		rest = rest[len(word):]
-		rest = rest[lead(rest, true):]
-		if ids[i], err = strconv.ParseInt(word, 10, 64); err != nil || ids[i] > mostNode || ids[i] < -mostNode {
-			return e, false, badEdge(line, word, i)
+		id, end, is := node(rest)
+		if !is {
+			return e, false, badEdge(line, rest[:end], i)
+		}
+		ids[i], rest = id, rest[end:]
+		for rest != "" && separates(rest[0]) {
+			rest = rest[1:]
 		}
 	}
 	return rdd.Entry{Row: ids[1], Col: ids[0], Value: 1}, true, nil
 }
 
-// lead returns how many bytes a text begins with that separate numbers, or that do not.
-func lead(text string, separate bool) int {
-	for i := range len(text) {
-		if c := text[i]; (c == ' ' || c == '\t' || c == ',' || c == ';') != separate {
-			return i
+// node returns the number that a text begins with, up to what separates it from others, and whether it is a node's.
+func node(text string) (id int64, end int, is bool) {
+	signs, digits := 0, 0
+	for ; end < len(text) && !separates(text[end]); end++ {
+		switch c := text[end]; {
+		case c-'0' <= 9:
+			id = min(id*10+int64(c-'0'), mostNode+1)
+			digits++
+		case end == 0 && (c == '-' || c == '+'):
+			signs++
 		}
 	}
-	return len(text)
+	is = digits > 0 && signs+digits == end && id <= mostNode
+	if signs > 0 && text[0] == '-' {
+		id = -id
+	}
+	return id, end, is
 }
+
+// separates reports whether a byte lies between numbers.
+func separates(c byte) bool { return c == ' ' || c == '\t' || c == ',' || c == ';' }
 
 func badEdge(line, word string, i int) error {
 	switch {
@@ -88,9 +101,9 @@ func (d Edges) entries(g *rdd.Graph) rdd.Dataset[rdd.Entry] {
 	})
 }
 
-// packed lays the edges out by target and by source.
+// packed lays the edges out by target and by source. All of their values are 1.
 func (d Edges) packed(g *rdd.Graph) (in, out rdd.Packed[rdd.Point]) {
-	return rdd.PackEntries(d.entries(g), rdd.Splits(d.Splits), rdd.Seed(d.Seed))
+	return rdd.PackEntries(d.entries(g), rdd.Splits(d.Splits), rdd.Seed(d.Seed), rdd.SinglePrecision())
 }
 
 // Located returns an error about a line with its file and number, where reading all of them again finds it.
@@ -176,24 +189,17 @@ var errNoEdges = errors.New("there are no edges")
 // nodesOf finds the nodes of both sides.
 func nodesOf(targets, sources []ends) (*nodes, error) {
 	n := &nodes{}
-	var from []int64
-	for _, e := range targets {
-		for _, id := range e.IDs {
-			n.IDs = append(n.IDs, int64(id))
+	for _, side := range [][]ends{targets, sources} {
+		for _, e := range side {
+			for _, id := range e.IDs {
+				n.IDs = append(n.IDs, int64(id))
+			}
 		}
 	}
-	for _, e := range sources {
-		n.Lines += e.Edges
-		for _, id := range e.IDs {
-			from = append(from, int64(id))
-		}
-	}
-	if len(from) == 0 {
+	if len(n.IDs) == 0 {
 		return nil, fault.New(fault.BadInput, "read", "a graph", errNoEdges)
 	}
-	n.IDs = append(n.IDs, from...)
-	slices.Sort(n.IDs)
-	n.IDs = slices.Compact(n.IDs)
+	n.IDs = inOrder(n.IDs)
 	n.index()
 	n.Out, n.Into = make([]int32, len(n.IDs)), make([]bool, len(n.IDs))
 	for _, e := range targets {
@@ -202,14 +208,37 @@ func nodesOf(targets, sources []ends) (*nodes, error) {
 		}
 	}
 	for _, e := range sources {
+		n.Lines += e.Edges
 		for k, id := range e.IDs {
 			n.Out[n.at(int64(id))] = int32(e.Others[k])
 			n.Edges += e.Others[k]
 		}
 	}
-	slices.Sort(from)
-	for _, id := range from {
-		n.Source = append(n.Source, n.at(id))
+	for node, out := range n.Out {
+		if out > 0 {
+			n.Source = append(n.Source, int32(node))
+		}
 	}
 	return n, nil
+}
+
+// inOrder returns the numbers that there are, in order: by a mark for each that there could be, where these are not
+// many more.
+func inOrder(ids []int64) []int64 {
+	first, last := slices.Min(ids), slices.Max(ids)
+	if last-first >= int64(len(ids))*mostLeftOut {
+		slices.Sort(ids)
+		return slices.Compact(ids)
+	}
+	there := make([]bool, last-first+1)
+	for _, id := range ids {
+		there[id-first] = true
+	}
+	ids = ids[:0]
+	for i, is := range there {
+		if is {
+			ids = append(ids, first+int64(i))
+		}
+	}
+	return ids
 }

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -8,8 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/datasets"
@@ -285,4 +289,56 @@ func TestPlacesOfNodes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestNodesAreAsTheLibraryReadsThem holds the reading of numbers against strconv's.
+func TestNodesAreAsTheLibraryReadsThem(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.OneOf(rapid.StringMatching(`[-+]?[0-9]{0,20}`), rapid.StringMatching(`[-+0-9a._]{0,5}`),
+			rapid.Map(rapid.Int64Range(mostNode-2, mostNode+2), func(n int64) string { return fmt.Sprint(n) })).
+			Draw(t, "word")
+		rest := rapid.SampledFrom([]string{"", " ", "\t7", ",x", ";"}).Draw(t, "rest")
+		want, err := strconv.ParseInt(word, 10, 64)
+		are := err == nil && want <= mostNode && want >= -mostNode
+		id, end, is := node(word + rest)
+		if is != are || end != len(word) || is && id != want {
+			t.Fatalf("%q: %d, of %d bytes, %v, want %d, %v", word+rest, id, end, is, want, are)
+		}
+	})
+}
+
+func TestNumbersInOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		least := rapid.Int64Range(-mostNode, mostNode-10000).Draw(t, "least")
+		ids := rapid.SliceOfN(rapid.Int64Range(least, least+rapid.Int64Range(0, 10000).Draw(t, "spread")), 1, 200).
+			Draw(t, "ids")
+		want := slices.Compact(slices.Sorted(slices.Values(ids)))
+		if got := inOrder(ids); !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	})
+}
+
+// TestPlacesOfFlows: each node has a place; those of more edges come first, counted in doublings, and else the order
+// of nodes.
+func TestPlacesOfFlows(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		out := rapid.SliceOfN(rapid.Int32Range(0, 40), 1, 100).Draw(t, "out")
+		nodes := make([]int, len(out))
+		for i := range nodes {
+			nodes[i] = i
+		}
+		slices.SortStableFunc(nodes, func(a, b int) int {
+			return cmp.Compare(math.Ilogb(float64(out[b])+0.5), math.Ilogb(float64(out[a])+0.5))
+		})
+		place := flowPlaces(out)
+		for want, node := range nodes {
+			if place[node] != int32(want) {
+				t.Fatalf("%v: node %d is at %d, want %d", out, node, place[node], want)
+			}
+		}
+	})
 }

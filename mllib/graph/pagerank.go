@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/huge"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/tables"
 )
@@ -100,9 +102,10 @@ func BuildPageRank(g *rdd.Graph, c Config) *PageRankPlan {
 // own is the nodes that a worker ranks, and the edges that lead to them.
 type own struct {
 	node   []int32
-	from   []int32 // sources of the edges to node i are from[ends[i]:ends[i+1]]
+	from   []int32 // sources, by place, of the edges to node i are from[ends[i]:ends[i+1]]
 	ends   []int
-	flows  []float64 // of all nodes
+	flows  []float64 // of all nodes, each at its place
+	place  []int32
 	shares []float64 // by own node: of its rank, what flows along each edge
 	hangs  []bool    // by own node: no edge leaves it
 
@@ -115,17 +118,24 @@ type own struct {
 func ownOf(c *tables.Clock[*walk, rdd.Point, ranked]) *own {
 	w := c.Param
 	type edges struct {
-		to   int32
-		from []int32
+		to         int32
+		begin, end int // among from
 	}
 	var all []edges
+	place := flowPlaces(w.Out)
+	sources := make([]int32, len(w.Source)) // their places
+	for i, node := range w.Source {
+		sources[i] = place[node]
+	}
+	var from []int32
 	for row := range c.Rows() {
-		e := edges{to: w.at(int64(row.Label))}
-		for i, place := range row.Indices {
-			if i == 0 || place != row.Indices[i-1] {
-				e.from = append(e.from, w.Source[place])
+		e := edges{to: w.at(int64(row.Label)), begin: len(from)}
+		for i, source := range row.Indices {
+			if i == 0 || source != row.Indices[i-1] {
+				from = append(from, sources[source])
 			}
 		}
+		e.end = len(from)
 		all = append(all, e)
 	}
 	for node, into := range w.Into {
@@ -134,14 +144,48 @@ func ownOf(c *tables.Clock[*walk, rdd.Point, ranked]) *own {
 		}
 	}
 	slices.SortFunc(all, func(a, b edges) int { return cmp.Compare(a.to, b.to) })
-	o := &own{ends: []int{0}, flows: make([]float64, (len(w.IDs)+blockNodes-1)/blockNodes*blockNodes)}
+	o := &own{ends: []int{0}, place: place, from: make([]int32, 0, len(from)),
+		flows: huge.Make[float64](len(w.IDs), len(w.IDs))}
 	for _, e := range all {
-		o.from = append(o.from, e.from...)
+		o.from = append(o.from, from[e.begin:e.end]...)
 		o.node, o.ends = append(o.node, e.to), append(o.ends, len(o.from))
 		n := w.Out[e.to]
 		o.shares, o.hangs = append(o.shares, 1/float64(max(1, n))), append(o.hangs, n == 0)
 	}
 	return o
+}
+
+// flowPlaces returns where the flow of each node is kept: what many edges carry is looked up often, and lies together;
+// among those of about as many edges, as doublings count them, nodes keep their order, and so their neighbourhoods
+// (Faldu et al., A Closer Look at Lightweight Graph Reordering, section IV).
+func flowPlaces(out []int32) []int32 {
+	var next [33]int32 // by the bits of a number of edges
+	for _, n := range out {
+		next[bits.Len32(uint32(n))]++
+	}
+	sum := int32(0)
+	for b := range next {
+		last := len(next) - 1 - b
+		next[last], sum = sum, sum+next[last]
+	}
+	place := make([]int32, len(out))
+	for node, n := range out {
+		b := bits.Len32(uint32(n))
+		place[node] = next[b]
+		next[b]++
+	}
+	return place
+}
+
+// take takes the flows of all nodes as they are in the table.
+func (o *own) take(shares *tables.Access[float64]) {
+	for at := 0; at < len(o.flows); at += blockNodes {
+		nodes := o.place[at:min(at+blockNodes, len(o.place))]
+		values := shares.Row(at / blockNodes).Values
+		for i, place := range nodes {
+			o.flows[place] = values[i]
+		}
+	}
 }
 
 // round does a worker's clock: the first puts its nodes' ranks into the tables, each other one replaces them by what
@@ -156,18 +200,16 @@ func (p *PageRankPlan) round(c *tables.Clock[*walk, rdd.Point, ranked]) error {
 		}
 		return nil
 	}
-	for block := 0; block*blockNodes < len(o.flows); block++ {
-		copy(o.flows[block*blockNodes:], shares.Row(block).Values)
-	}
+	o.take(shares)
 	anew := 1 - w.damping + w.damping*hanging.Row(0).Values[0]
-	changed := 0.0
+	changed, flows := 0.0, o.flows
 	for i, node := range o.node {
 		if i%lookNodes == 0 {
 			c.Worked(float64(min(lookNodes, len(o.node)-i)))
 		}
 		flow := 0.0
 		for _, from := range o.from[o.ends[i]:o.ends[i+1]] {
-			flow += o.flows[from]
+			flow += flows[from]
 		}
 		by := anew*w.begin(node) + w.damping*flow - c.State.Rank[i]
 		changed += math.Abs(by)

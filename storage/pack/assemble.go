@@ -302,22 +302,33 @@ func (a *assembler) sparseBatch(c *columns, order []int32) error {
 		return fault.Newf(fault.NoResources, "pack", "a split", "%d nonzeros do not fit one record batch", nnz).
 			WithHint("raise --splits")
 	}
-	sink := float64Sink(c)
-	if a.m.Float32 {
-		sink = float32Sink(c)
-	}
-	put := sink(nnz)
-	c.indices, c.offsets = make([]int32, nnz), make([]int32, 1, len(order)+1)
-	k := 0
+	c.indices, c.offsets = make([]int32, 0, nnz), make([]int32, 1, len(order)+1)
 	for _, r := range order {
-		for j := a.rows.Offsets[r]; j < a.rows.Offsets[r+1]; j++ {
-			c.indices[k] = a.rows.Indices[j] - int32(a.m.IndexBase)
-			put(k, a.rows.Values[j])
-			k++
+		for _, index := range a.rows.Indices[a.rows.Offsets[r]:a.rows.Offsets[r+1]] {
+			c.indices = append(c.indices, index-int32(a.m.IndexBase))
 		}
-		c.offsets = append(c.offsets, int32(k))
+		c.offsets = append(c.offsets, int32(len(c.indices)))
 	}
+	c.values = a.sparseValues(order, nnz)
 	return nil
+}
+
+// sparseValues returns the values of sparse rows, one row's after the other's.
+func (a *assembler) sparseValues(order []int32, nnz int) []byte {
+	if !a.m.Float32 {
+		all := make([]float64, 0, nnz)
+		for _, r := range order {
+			all = append(all, a.rows.Values[a.rows.Offsets[r]:a.rows.Offsets[r+1]]...)
+		}
+		return raw.Bytes(all)
+	}
+	all := make([]float32, 0, nnz)
+	for _, r := range order {
+		for _, v := range a.rows.Values[a.rows.Offsets[r]:a.rows.Offsets[r+1]] {
+			all = append(all, float32(v))
+		}
+	}
+	return raw.Bytes(all)
 }
 
 func (a *assembler) blobBatch(c *columns, order []int32) error {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/volley-engine/volley/internal/huge"
 	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
@@ -87,7 +88,7 @@ func (d *PartitionedAggregation[K, V, C]) shard() {
 		}
 	}
 	if need := shards * d.room; len(d.rows) < need {
-		d.rows = row.MakeHuge[row.Pair[K, V]](need, need)
+		d.rows = huge.Make[row.Pair[K, V]](need, need)
 	}
 	for i, h := range d.one.hashed() {
 		t := d.tables[h>>(64-shardBits)]

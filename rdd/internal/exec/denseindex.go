@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"unsafe"
 
+	"github.com/volley-engine/volley/internal/huge"
 	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
@@ -122,7 +123,7 @@ func (t *Table[K, C]) cover(first, last uint64, n int) bool {
 	}
 	around := uint64(n) - 1 - (last - first)
 	t.base = first - min(around/2, first)
-	t.index, t.places = nil, row.MakeHuge[uint32](n, n)
+	t.index, t.places = nil, huge.Make[uint32](n, n)
 	for i := range t.Entries {
 		t.places[t.number(&t.Entries[i].Key)-t.base] = uint32(i + 1)
 	}
@@ -141,7 +142,7 @@ func (t *Table[K, C]) insertNumber(key *K, x uint64) (at int, fresh bool) {
 		return int(*place) - 1, false
 	}
 	at = len(t.Entries)
-	t.Entries = append(row.GrowHuge(t.Entries), row.Pair[K, C]{Key: *key}) // an integer refers to nothing
+	t.Entries = append(huge.Grow(t.Entries), row.Pair[K, C]{Key: *key}) // an integer refers to nothing
 	*place = uint32(at + 1)
 	return at, true
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/volley-engine/volley/internal/huge"
 	"github.com/volley-engine/volley/rdd/internal/row"
 )
 
@@ -31,7 +32,7 @@ func HeldBy[K comparable, W any](rows, bytes int64) int64 {
 // NewJoinTable returns an empty table with room for the given number of rows.
 func NewJoinTable[K comparable, W any](c Keyed[K, W], rows int) *JoinTable[K, W] {
 	t := &Table[K, W]{codec: c.Key, hash: c.Hash, denseIndex: newDenseIndex[K]()}
-	t.Entries = row.MakeHuge[row.Pair[K, W]](0, rows)
+	t.Entries = huge.Make[row.Pair[K, W]](0, rows)
 	return &JoinTable[K, W]{keys: t}
 }
 
@@ -39,7 +40,7 @@ func NewJoinTable[K comparable, W any](c Keyed[K, W], rows int) *JoinTable[K, W]
 func (l *JoinTable[K, W]) AddAll(rows []row.Pair[K, W]) error {
 	t := l.keys
 	for i := range rows {
-		t.Entries = append(row.GrowHuge(t.Entries), rows[i])
+		t.Entries = append(huge.Grow(t.Entries), rows[i])
 	}
 	return nil
 }
@@ -56,9 +57,9 @@ func (l *JoinTable[K, W]) Build(workers int) {
 	if l.buildNumbers(n, workers) {
 		return
 	}
-	t.index, t.mask = row.MakeHuge[uint64](n, n), uint64(n-1)
+	t.index, t.mask = huge.Make[uint64](n, n), uint64(n-1)
 	if len(t.hashes) < len(t.Entries) {
-		t.hashes = row.MakeHuge[uint64](len(t.Entries), len(t.Entries))
+		t.hashes = huge.Make[uint64](len(t.Entries), len(t.Entries))
 		split(len(t.Entries), workers, func(_, lo, hi int) { row.Hashes(t.hash, t.Entries[lo:hi], t.hashes[lo:hi]) })
 	}
 	over := make([][]int32, workers)
@@ -90,7 +91,7 @@ func (l *JoinTable[K, W]) buildNumbers(n, workers int) bool {
 		return false
 	}
 	room := int(last-first) + 1
-	t.base, t.places = first, row.MakeHuge[uint32](room, room)
+	t.base, t.places = first, huge.Make[uint32](room, room)
 	split(room, workers, func(_, lo, hi int) { l.placeNumbers(uint64(lo), uint64(hi)) })
 	return true
 }

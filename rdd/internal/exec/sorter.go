@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/volley-engine/volley/internal/huge"
 	"github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/rdd/internal/row"
 	"github.com/volley-engine/volley/storage/shuffle"
@@ -81,7 +82,7 @@ const (
 
 type slab []byte
 
-var slabs = sync.Pool{New: func() any { s := slab(row.MakeHuge[byte](slabBytes, slabBytes)); return &s }}
+var slabs = sync.Pool{New: func() any { s := slab(huge.Make[byte](slabBytes, slabBytes)); return &s }}
 
 // mostSlabs is how many slabs the place of a row can name.
 const mostSlabs = 1 << (32 - slabBits)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/volley-engine/volley/internal/huge"
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd/internal/row"
 )
@@ -61,7 +62,7 @@ func (t *Table[K, C]) resize(n int) {
 // rehash rebuilds the hash index.
 func (t *Table[K, C]) rehash(n int) {
 	t.places = nil
-	t.index, t.mask = row.MakeHuge[uint64](n, n), uint64(n-1)
+	t.index, t.mask = huge.Make[uint64](n, n), uint64(n-1)
 	for i, h := range t.hashed() {
 		at := h & t.mask
 		for t.index[at] != 0 {
@@ -78,7 +79,7 @@ func (t *Table[K, C]) hashed() []uint64 {
 		return t.hashes
 	}
 	if cap(t.hashes) < need {
-		t.hashes = append(row.MakeHuge[uint64](0, cap(t.Entries)), t.hashes...)
+		t.hashes = append(huge.Make[uint64](0, cap(t.Entries)), t.hashes...)
 	}
 	t.hashes = t.hashes[:need]
 	row.Hashes(t.hash, t.Entries[have:], t.hashes[have:])
@@ -120,7 +121,7 @@ func (t *Table[K, C]) insert(key *K, h uint64) (at int, fresh bool) {
 		}
 	}
 	at = t.enter(key)
-	t.hashes = append(row.GrowHuge(t.hashes), h)
+	t.hashes = append(huge.Grow(t.hashes), h)
 	t.index[slot] = h>>32<<32 | uint64(at+1)
 	if 2*len(t.Entries) > len(t.index) {
 		t.resize(2 * len(t.index))
@@ -130,7 +131,7 @@ func (t *Table[K, C]) insert(key *K, h uint64) (at int, fresh bool) {
 
 // enter appends an entry.
 func (t *Table[K, C]) enter(key *K) (at int) {
-	t.Entries = append(row.GrowHuge(t.Entries), row.Pair[K, C]{Key: t.own(key)})
+	t.Entries = append(huge.Grow(t.Entries), row.Pair[K, C]{Key: t.own(key)})
 	return len(t.Entries) - 1
 }
 

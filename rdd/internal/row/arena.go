@@ -1,6 +1,10 @@
 package row
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/volley-engine/volley/internal/huge"
+)
 
 // Arena keeps the text and the numbers of many rows in few pieces of memory: so small
 // that a row that is kept keeps little else.
@@ -26,7 +30,7 @@ func (a *Arena) Text(b []byte) string {
 			return string(b)
 		}
 		if a.Large {
-			a.room = MakeHuge[byte](0, LargePiece)
+			a.room = huge.Make[byte](0, LargePiece)
 		} else {
 			a.room = make([]byte, 0, arenaPiece)
 		}
@@ -44,7 +48,7 @@ func (a *Arena) numbers(bytes int) unsafe.Pointer {
 		case n > arenaPiece/8/4:
 			return unsafe.Pointer(unsafe.SliceData(make([]uint64, n)))
 		case a.Large:
-			a.words = MakeHuge[uint64](LargePiece/8, LargePiece/8)
+			a.words = huge.Make[uint64](LargePiece/8, LargePiece/8)
 		default:
 			a.words = make([]uint64, arenaPiece/8)
 		}

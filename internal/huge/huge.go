@@ -1,4 +1,4 @@
-package row
+package huge
 
 import (
 	"unsafe"
@@ -6,19 +6,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hugeLeast is how many bytes a piece of memory has at least for huge pages to be
+// least is how many bytes a piece of memory has at least for huge pages to be
 // worth asking for.
-const hugeLeast = 4 << 20
+const least = 4 << 20
 
-// MakeHuge makes a slice for random access: in huge pages, where the system has them, so that a lookup costs
+// Make makes a slice for random access: in huge pages, where the system has them, so that a lookup costs
 // no more than reading it. It is only advice to the system.
-func MakeHuge[T any](n, room int) []T {
+func Make[T any](n, room int) []T {
 	s := make([]T, n, room)
 	const page = 4096
 	from := uintptr(unsafe.Pointer(unsafe.SliceData(s)))
 	size := uintptr(room) * unsafe.Sizeof(*new(T))
 	skip := -from & (page - 1)
-	if size < hugeLeast || skip > size {
+	if size < least || skip > size {
 		return s
 	}
 	all := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s)), skip)), (size-skip)&^(page-1))
@@ -26,12 +26,12 @@ func MakeHuge[T any](n, room int) []T {
 	return s
 }
 
-// GrowHuge returns s with room for at least one element more.
-func GrowHuge[T any](s []T) []T {
+// Grow returns s with room for at least one element more.
+func Grow[T any](s []T) []T {
 	if len(s) < cap(s) {
 		return s
 	}
-	bigger := MakeHuge[T](len(s), max(64, 2*cap(s)))
+	bigger := Make[T](len(s), max(64, 2*cap(s)))
 	copy(bigger, s)
 	return bigger
 }
