@@ -53,8 +53,10 @@ type buckets struct {
 	all    []cell
 }
 
-// deal deals cells out to buckets, each of which is small enough for a processor's cache.
-func deal(rows, parts int, each cells) *buckets {
+// deal deals cells out to buckets, each of which is small enough for a processor's cache, in
+// memory that another deal of as many was in, if there was one.
+func deal(rows int, room []cell, each cells) *buckets {
+	const parts = sortedParts
 	d := &buckets{shift: max(0, bits.Len(uint(rows))-bits.Len(uint(mostBuckets))+1)}
 	n, shift := rows>>d.shift+1, d.shift
 	next := make([][]int, parts)
@@ -76,7 +78,9 @@ func deal(rows, parts int, each cells) *buckets {
 		}
 	}
 	d.begins[n] = sum
-	d.all = huge.Make[cell](sum, sum)
+	if d.all = room; len(room) != sum {
+		d.all = huge.Make[cell](sum, sum)
+	}
 	sideBySide(parts, func(p int) {
 		at := next[p]
 		each(p, func(some []cell) {
@@ -98,8 +102,6 @@ func (d *buckets) compress(rows, columns []int64) *compressed {
 		from, to := b<<d.shift, min((b+1)<<d.shift, len(rows))
 		c.fill(from, to, d.begins[b], d.all[d.begins[b]:d.begins[b+1]])
 	})
-	d.all = nil
-	runtime.GC() // what follows takes the place of the cells
 	return c
 }
 
@@ -143,8 +145,8 @@ const sortedParts = 64
 
 // transposed returns the same entries by column; those of one column are in the order of
 // the rows.
-func (c *compressed) transposed() *compressed {
-	return deal(len(c.columns), sortedParts, func(part int, yield func([]cell)) {
+func (c *compressed) transposed(room []cell) *compressed {
+	return deal(len(c.columns), room, func(part int, yield func([]cell)) {
 		var some [cellBlock]cell
 		n := 0
 		for row := part * len(c.rows) / sortedParts; row < (part+1)*len(c.rows)/sortedParts; row++ {

@@ -49,6 +49,42 @@ func TextFile(g *Graph, uris ...string) Dataset[string] {
 		}}
 }
 
+// FlatMapLines replaces every line of text files by the rows that f makes of it and appends to a slice. The bytes of a
+// line, which is without its end, are valid during the call only: it is FlatMapAppend of TextFile for lines that are
+// parsed and not kept. The first error fails the action, naming partition and line.
+func FlatMapLines[T any](g *Graph, f func(out []T, line []byte) ([]T, error), uris ...string) Dataset[T] {
+	d := &sourceDecl{URIs: uris, Options: input.Options{Format: input.Text}}
+	g.sources.add(d)
+	d.node = g.add(node{kind: "flat-map-lines", typ: row.TypeName[T](), detail: fmt.Sprint(uris), bytes: d.bytes,
+		user: true, at: callSite()})
+	return Dataset[T]{g: g, id: d.node, parts: func() int { return d.source.Len() },
+		produce: func(ctx context.Context, part int, yield func([]T) error) error {
+			count, alive := readBy(ctx), livenessOf(ctx)
+			most, lines := row.BatchSize[T](), 0
+			out := make([]T, 0, most)
+			err := d.source.Lines(ctx, part, func(line []byte) (err error) {
+				if out, err = f(out, line); err != nil {
+					return fault.New(fault.UserCode, "map", fmt.Sprintf("row %d of partition %d", lines, part), err)
+				}
+				if lines++; lines%livenessRows == 0 {
+					alive.moved(1)
+					count(livenessRows)
+				}
+				if len(out) < most {
+					return nil
+				}
+				err = yield(out)
+				out = out[:0]
+				return err
+			})
+			count(lines % livenessRows)
+			if err != nil || len(out) == 0 {
+				return err
+			}
+			return yield(out)
+		}}
+}
+
 // Point is a labelled row of numbers: dense where Indices is nil, else sparse
 // with ascending zero-based Indices. Weight is the row's where the dataset has weights:
 // where any of its points has one that is not zero.

@@ -52,6 +52,7 @@ type matrix struct {
 	columnsFirst  bool
 	first, second *compressed
 	turning       sync.Once
+	room          []cell // for sorting
 }
 
 func (m *matrix) byRow(ctx context.Context) (*compressed, error) { return m.by(ctx, false) }
@@ -65,7 +66,10 @@ func (m *matrix) by(ctx context.Context, columns bool) (*compressed, error) {
 	if m.failed != nil || columns == m.columnsFirst {
 		return m.first, m.failed
 	}
-	m.turning.Do(func() { m.second = m.first.transposed() })
+	m.turning.Do(func() {
+		m.second = m.first.transposed(m.room)
+		m.room = nil
+	})
 	return m.second, nil
 }
 
@@ -80,8 +84,8 @@ func (m *matrix) read(ctx context.Context) error {
 	both.Go(func() { columns = rank(parts, func(e *Entry) *int64 { return &e.Col }) })
 	both.Wait()
 	m.columnsFirst = len(columns.all) > len(rows.all)
-	m.first = placed(parts, rows, columns, m.columnsFirst)
-	m.first = m.first.transposed()
+	m.first, m.room = placed(parts, rows, columns, m.columnsFirst)
+	m.first = m.first.transposed(m.room)
 	return nil
 }
 
@@ -113,13 +117,14 @@ func collectEntries(ctx context.Context, ds Dataset[Entry]) ([][]Entry, error) {
 }
 
 // placed returns entries by column, or by row where columns come first: the other side than
-// the first, which is then made of it. The entries are given up.
-func placed(parts [][]Entry, rows, columns *ranking, columnsFirst bool) *compressed {
+// the first, which is then made of it. The entries are given up, and
+// the memory that they were sorted in is returned, too.
+func placed(parts [][]Entry, rows, columns *ranking, columnsFirst bool) (*compressed, []cell) {
 	by, other := columns, rows
 	if columnsFirst {
 		by, other = rows, columns
 	}
-	dealt := deal(len(by.all), sortedParts, func(part int, yield func([]cell)) {
+	dealt := deal(len(by.all), nil, func(part int, yield func([]cell)) {
 		var some [cellBlock]cell
 		for _, entries := range parts[part*len(parts)/sortedParts : (part+1)*len(parts)/sortedParts] {
 			for block := range slices.Chunk(entries, cellBlock) {
@@ -135,7 +140,7 @@ func placed(parts [][]Entry, rows, columns *ranking, columnsFirst bool) *compres
 	})
 	clear(parts)
 	runtime.GC() // sorted cells take the place of the entries
-	return dealt.compress(by.all, other.all)
+	return dealt.compress(by.all, other.all), dealt.all
 }
 
 // matrixRows hands rows out, mixed.

@@ -1,12 +1,12 @@
 package graph
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/rdd"
@@ -22,13 +22,16 @@ type Edges struct {
 	Seed       uint64
 }
 
+// mark is what some programs begin files with.
+var mark = []byte("\ufeff")
+
 // mostNode is the greatest number of a node.
 const mostNode = 1 << 53
 
 // parse reads a line; false where it has no edge.
-func parse(line string) (e rdd.Entry, ok bool, err error) {
-	line = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")) // which some programs begin files with
-	if line == "" || line[0] == '#' || line[0] == '%' {
+func parse(line []byte) (e rdd.Entry, ok bool, err error) {
+	line = bytes.TrimSpace(bytes.TrimPrefix(line, mark))
+	if len(line) == 0 || line[0] == '#' || line[0] == '%' {
 		return e, false, nil
 	}
 	var ids [2]int64
@@ -36,10 +39,10 @@ func parse(line string) (e rdd.Entry, ok bool, err error) {
 	for i := range ids {
 		id, end, is := node(rest)
 		if !is {
-			return e, false, badEdge(line, rest[:end], i)
+			return e, false, badEdge(string(line), string(rest[:end]), i)
 		}
 		ids[i], rest = id, rest[end:]
-		for rest != "" && separates(rest[0]) {
+		for len(rest) > 0 && separates(rest[0]) {
 			rest = rest[1:]
 		}
 	}
@@ -47,7 +50,7 @@ func parse(line string) (e rdd.Entry, ok bool, err error) {
 }
 
 // node returns the number that a text begins with, up to what separates it from others, and whether it is a node's.
-func node(text string) (id int64, end int, is bool) {
+func node(text []byte) (id int64, end int, is bool) {
 	signs, digits := 0, 0
 	for ; end < len(text) && !separates(text[end]); end++ {
 		switch c := text[end]; {
@@ -78,27 +81,18 @@ func badEdge(line, word string, i int) error {
 	return fmt.Errorf("%q is no number of a node (the %s of %q)", word, []string{"source", "target"}[i], line)
 }
 
-// read is an edge, or none.
-type read struct {
-	Edge rdd.Entry
-	Is   bool
-}
-
 // entries declares the edges, by target and source.
 func (d Edges) entries(g *rdd.Graph) rdd.Dataset[rdd.Entry] {
-	lines := rdd.MapErr(rdd.TextFile(g, d.Data...), func(line string) (read, error) {
+	return rdd.FlatMapLines(g, func(out []rdd.Entry, line []byte) ([]rdd.Entry, error) {
 		e, is, err := parse(line)
-		return read{e, is}, err
-	})
-	return rdd.FlatMapAppend(lines, func(out []rdd.Entry, r read) []rdd.Entry {
-		if r.Is {
-			out = append(out, r.Edge)
+		if is {
+			out = append(out, e)
 		}
-		if r.Is && d.Undirected {
-			out = append(out, rdd.Entry{Row: r.Edge.Col, Col: r.Edge.Row, Value: 1})
+		if is && d.Undirected {
+			out = append(out, rdd.Entry{Row: e.Col, Col: e.Row, Value: 1})
 		}
-		return out
-	})
+		return out, err
+	}, d.Data...)
 }
 
 // packed lays the edges out by target and by source. All of their values are 1.
@@ -112,7 +106,7 @@ func (d Edges) Located(ctx context.Context, err error) error {
 		return err
 	}
 	failed := input.EachLine(ctx, d.Data, func(line []byte) error {
-		_, _, err := parse(string(line))
+		_, _, err := parse(line)
 		return err
 	})
 	return cmp.Or(failed, err)

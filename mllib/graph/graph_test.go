@@ -301,7 +301,7 @@ func TestNodesAreAsTheLibraryReadsThem(t *testing.T) {
 		rest := rapid.SampledFrom([]string{"", " ", "\t7", ",x", ";"}).Draw(t, "rest")
 		want, err := strconv.ParseInt(word, 10, 64)
 		are := err == nil && want <= mostNode && want >= -mostNode
-		id, end, is := node(word + rest)
+		id, end, is := node([]byte(word + rest))
 		if is != are || end != len(word) || is && id != want {
 			t.Fatalf("%q: %d, of %d bytes, %v, want %d, %v", word+rest, id, end, is, want, are)
 		}

@@ -128,15 +128,19 @@ func ownOf(c *tables.Clock[*walk, rdd.Point, ranked]) *own {
 		sources[i] = place[node]
 	}
 	var from []int32
-	for row := range c.Rows() {
-		e := edges{to: w.at(int64(row.Label)), begin: len(from)}
-		for i, source := range row.Indices {
-			if i == 0 || source != row.Indices[i-1] {
-				from = append(from, sources[source])
+	for _, b := range c.Batches(0, blockNodes) {
+		c.Worked(float64(len(b.Rows)))
+		for _, r := range b.Rows {
+			e := edges{to: w.at(int64(b.Labels[r])), begin: len(from)}
+			row := b.Indices[b.Offsets[r]:b.Offsets[r+1]]
+			for i, source := range row {
+				if i == 0 || source != row[i-1] {
+					from = append(from, sources[source])
+				}
 			}
+			e.end = len(from)
+			all = append(all, e)
 		}
-		e.end = len(from)
-		all = append(all, e)
 	}
 	for node, into := range w.Into {
 		if !into && node%c.Workers() == c.Worker() {
