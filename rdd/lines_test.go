@@ -64,7 +64,8 @@ func TestFlatMapLinesNamesTheLine(t *testing.T) {
 			return append(out, int(line[0])), nil
 		}, path))
 	})
-	if fault.KindOf(err) != fault.UserCode || !strings.Contains(fmt.Sprint(err), "row 2 of partition 0: it is no digit") {
+	const want = "row 2 of partition 0: it is no digit"
+	if fault.KindOf(err) != fault.UserCode || !strings.Contains(fmt.Sprint(err), want) {
 		t.Error(err)
 	}
 }
