@@ -53,7 +53,7 @@ type buckets struct {
 	all    []cell
 }
 
-// deal deals cells out to buckets, each of which is small enough for a processor's cache, in
+// deal deals cells out to buckets, which of some million rows are small enough for a processor's cache, in
 // memory that another deal of as many was in, if there was one.
 func deal(rows int, room []cell, each cells) *buckets {
 	const parts = sortedParts
@@ -181,8 +181,11 @@ func (r *ranking) place(number int64) int32 {
 	return r.before[i/64] + int32(bits.OnesCount64(r.there[i/64]&(1<<(i%64)-1)))
 }
 
+// forget gives up what places are found by.
+func (r *ranking) forget() { r.there, r.before = nil, nil }
+
 // sparseBits is how many bits a ranking has for each entry, at the most.
-const sparseBits = 128
+const sparseBits = 32
 
 // rank returns the places of entries' numbers.
 func rank(parts [][]Entry, number func(*Entry) *int64) *ranking {

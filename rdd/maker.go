@@ -110,7 +110,7 @@ func (m *Maker) Close() {
 func (g *Graph) identityOf(node int, program string) any {
 	var sources []*input.Source
 	for _, d := range g.sources.items() {
-		if d.node < node {
+		if d.node <= node { // the rows may be those of a source itself
 			sources = append(sources, d.source)
 		}
 	}

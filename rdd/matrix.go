@@ -31,8 +31,8 @@ type Entry struct {
 // from 0; for columns the other way round. Entries of one place stay side by side, in
 // their order. Rows come mixed, always alike, so that splits have about as many
 // entries where neighbours have many. Both packs are made from one reading: the
-// executor that makes them holds all entries in memory meanwhile, 24 bytes each, as much
-// again while they are sorted, and no more than 2³¹ of them.
+// executor that makes them holds all entries in memory meanwhile, 40 bytes each, some more
+// where their numbers lie far apart, and no more than 2³¹ of them.
 func PackEntries(ds Dataset[Entry], options ...PackOption) (rows, columns Packed[Point]) {
 	options = append(options, func(o *pack.Options) { o.Sparse = true })
 	make := func() []pack.Rows {
@@ -139,6 +139,8 @@ func placed(parts [][]Entry, rows, columns *ranking, columnsFirst bool) (*compre
 		}
 	})
 	clear(parts)
+	rows.forget()
+	columns.forget()
 	runtime.GC() // sorted cells take the place of the entries
 	return dealt.compress(by.all, other.all), dealt.all
 }

@@ -101,7 +101,9 @@ func allocated(do func()) (least uint64) {
 // that run, and not at those that have ended.
 func TestFinishedJobsCostNothingToWatch(t *testing.T) {
 	const few, many, aJob = 10, 1000, 4 // a list of jobs takes eight bytes for each
-	less, more := watching(t, few), watching(t, many)
+	var less, more map[string]uint64
+	t.Run("few", func(t *testing.T) { less = watching(t, few) })
+	t.Run("many", func(t *testing.T) { more = watching(t, many) })
 	for what, n := range more {
 		if n > less[what]+(many-few)*aJob {
 			t.Errorf("%s takes %d bytes where %d jobs have ended, and %d where %d have", what, n, many, less[what], few)

@@ -128,7 +128,7 @@ func ownOf(c *tables.Clock[*walk, rdd.Point, ranked]) *own {
 		sources[i] = place[node]
 	}
 	var from []int32
-	for _, b := range c.Batches(0, blockNodes) {
+	for _, b := range c.Batches(0, lookNodes) {
 		c.Worked(float64(len(b.Rows)))
 		for _, r := range b.Rows {
 			e := edges{to: w.at(int64(b.Labels[r])), begin: len(from)}
