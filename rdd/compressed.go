@@ -56,11 +56,10 @@ type buckets struct {
 // deal deals cells out to buckets, which of some million rows are small enough for a processor's cache, in
 // memory that another deal of as many was in, if there was one.
 func deal(rows int, room []cell, each cells) *buckets {
-	const parts = sortedParts
 	d := &buckets{shift: max(0, bits.Len(uint(rows))-bits.Len(uint(mostBuckets))+1)}
 	n, shift := rows>>d.shift+1, d.shift
-	next := make([][]int, parts)
-	sideBySide(parts, func(p int) {
+	next := make([][]int, sortedParts)
+	sideBySide(len(next), func(p int) {
 		count := make([]int, n)
 		each(p, func(some []cell) {
 			for i := range some {
@@ -81,7 +80,7 @@ func deal(rows int, room []cell, each cells) *buckets {
 	if d.all = room; len(room) != sum {
 		d.all = huge.Make[cell](sum, sum)
 	}
-	sideBySide(parts, func(p int) {
+	sideBySide(len(next), func(p int) {
 		at := next[p]
 		each(p, func(some []cell) {
 			for i := range some {

@@ -51,7 +51,7 @@ func TextFile(g *Graph, uris ...string) Dataset[string] {
 
 // FlatMapLines replaces every line of text files by the rows that f makes of it and appends to a slice. The bytes of a
 // line, which is without its end, are valid during the call only: it is FlatMapAppend of TextFile for lines that are
-// parsed and not kept. The first error fails the action, naming partition and line.
+// parsed and not kept. The first error fails the action, naming partition and row.
 func FlatMapLines[T any](g *Graph, f func(out []T, line []byte) ([]T, error), uris ...string) Dataset[T] {
 	d := &sourceDecl{URIs: uris, Options: input.Options{Format: input.Text}}
 	g.sources.add(d)
@@ -64,7 +64,7 @@ func FlatMapLines[T any](g *Graph, f func(out []T, line []byte) ([]T, error), ur
 			out := make([]T, 0, most)
 			err := d.source.Lines(ctx, part, func(line []byte) (err error) {
 				if out, err = f(out, line); err != nil {
-					return fault.New(fault.UserCode, "map", fmt.Sprintf("row %d of partition %d", lines, part), err)
+					return fault.New(fault.UserCode, "map", rowName(ctx, lines, part), err)
 				}
 				if lines++; lines%livenessRows == 0 {
 					alive.moved(1)

@@ -111,8 +111,8 @@ func TestFinishedJobsCostNothingToWatch(t *testing.T) {
 	}
 }
 
-// watching is how many bytes each thing allocates that a driver does all the time, where
-// some jobs have ended.
+// watching returns how many bytes each thing allocates that a driver does all the time,
+// where some jobs have ended.
 func watching(t *testing.T, jobs int) map[string]uint64 {
 	t.Helper()
 	dir := t.TempDir()

@@ -162,18 +162,22 @@ func (n *nodes) at(id int64) int32 {
 // mostLeftOut is up to how many numbers a node has to itself where places are kept by number.
 const mostLeftOut = 8
 
-// index keeps the places of nodes by number, where that takes no more than a few times their own memory. The place of a
-// number that is left out is that of the next.
-func (n *nodes) index() {
-	first, last := n.IDs[0], n.IDs[len(n.IDs)-1]
-	if last-first >= int64(len(n.IDs))*mostLeftOut {
+// index takes the numbers of nodes, of which some may be there twice. Places are kept by number where that takes no more
+// than a few times the numbers' own memory; the place of a number that is left out is that of the next.
+func (n *nodes) index(ids []int64) {
+	first, last := slices.Min(ids), slices.Max(ids)
+	if last-first >= int64(len(ids))*mostLeftOut {
+		slices.Sort(ids)
+		n.IDs = slices.Compact(ids)
 		return
 	}
 	n.place = make([]int32, last-first+1)
-	next := int32(0)
-	for i := range n.place {
-		if n.place[i] = next; n.IDs[next] == first+int64(i) {
-			next++
+	for _, id := range ids {
+		n.place[id-first] = 1
+	}
+	for i, there := range n.place {
+		if n.place[i] = int32(len(n.IDs)); there == 1 {
+			n.IDs = append(n.IDs, first+int64(i))
 		}
 	}
 }
@@ -183,18 +187,18 @@ var errNoEdges = errors.New("there are no edges")
 // nodesOf finds the nodes of both sides.
 func nodesOf(targets, sources []ends) (*nodes, error) {
 	n := &nodes{}
+	var ids []int64
 	for _, side := range [][]ends{targets, sources} {
 		for _, e := range side {
 			for _, id := range e.IDs {
-				n.IDs = append(n.IDs, int64(id))
+				ids = append(ids, int64(id))
 			}
 		}
 	}
-	if len(n.IDs) == 0 {
+	if len(ids) == 0 {
 		return nil, fault.New(fault.BadInput, "read", "a graph", errNoEdges)
 	}
-	n.IDs = inOrder(n.IDs)
-	n.index()
+	n.index(ids)
 	n.Out, n.Into = make([]int32, len(n.IDs)), make([]bool, len(n.IDs))
 	for _, e := range targets {
 		for _, id := range e.IDs {
@@ -214,25 +218,4 @@ func nodesOf(targets, sources []ends) (*nodes, error) {
 		}
 	}
 	return n, nil
-}
-
-// inOrder returns the numbers that there are, in order: by a mark for each that there could be, where these are not
-// many more.
-func inOrder(ids []int64) []int64 {
-	first, last := slices.Min(ids), slices.Max(ids)
-	if last-first >= int64(len(ids))*mostLeftOut {
-		slices.Sort(ids)
-		return slices.Compact(ids)
-	}
-	there := make([]bool, last-first+1)
-	for _, id := range ids {
-		there[id-first] = true
-	}
-	ids = ids[:0]
-	for i, is := range there {
-		if is {
-			ids = append(ids, first+int64(i))
-		}
-	}
-	return ids
 }

@@ -276,10 +276,11 @@ func TestPlacesOfNodes(t *testing.T) {
 	t.Parallel()
 	for _, step := range []int64{1, 3, mostLeftOut - 1, 1 << 40} {
 		n := &nodes{}
+		var ids []int64
 		for i := range int64(100) {
-			n.IDs = append(n.IDs, -50*step+i*step)
+			ids = append(ids, -50*step+i*step)
 		}
-		n.index()
+		n.index(ids)
 		if dense := n.place != nil; dense != (step < mostLeftOut) {
 			t.Errorf("every %d: kept by number: %v", step, dense)
 		}
@@ -315,8 +316,14 @@ func TestNumbersInOrder(t *testing.T) {
 		ids := rapid.SliceOfN(rapid.Int64Range(least, least+rapid.Int64Range(0, 10000).Draw(t, "spread")), 1, 200).
 			Draw(t, "ids")
 		want := slices.Compact(slices.Sorted(slices.Values(ids)))
-		if got := inOrder(ids); !slices.Equal(got, want) {
-			t.Fatalf("%v, want %v", got, want)
+		n := &nodes{}
+		if n.index(ids); !slices.Equal(n.IDs, want) {
+			t.Fatalf("%v, want %v", n.IDs, want)
+		}
+		for place, id := range want {
+			if n.at(id) != int32(place) {
+				t.Fatalf("node %d is at %d, want %d", id, n.at(id), place)
+			}
 		}
 	})
 }

@@ -129,7 +129,6 @@ func ownOf(c *tables.Clock[*walk, rdd.Point, ranked]) *own {
 	}
 	var from []int32
 	for _, b := range c.Batches(0, lookNodes) {
-		c.Worked(float64(len(b.Rows)))
 		for _, r := range b.Rows {
 			e := edges{to: w.at(int64(b.Labels[r])), begin: len(from)}
 			row := b.Indices[b.Offsets[r]:b.Offsets[r+1]]
@@ -141,6 +140,7 @@ func ownOf(c *tables.Clock[*walk, rdd.Point, ranked]) *own {
 			e.end = len(from)
 			all = append(all, e)
 		}
+		c.Worked(float64(len(b.Rows)))
 	}
 	for node, into := range w.Into {
 		if !into && node%c.Workers() == c.Worker() {

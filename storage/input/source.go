@@ -281,20 +281,12 @@ func (s *Source) Lines(ctx context.Context, part int, yield func([]byte) error) 
 			return err
 		}
 		for line := range bytes.Lines(blk.Data) {
-			if err := yield(without(without(line, '\n'), '\r')); err != nil {
+			if err := yield(bytes.TrimSuffix(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\r'})); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// without returns a line without a byte at its end, where it has it.
-func without(line []byte, last byte) []byte {
-	if n := len(line) - 1; n >= 0 && line[n] == last {
-		return line[:n]
-	}
-	return line
 }
 
 // CutAgain runs a function over all parts; where these turn out to be cut
