@@ -162,8 +162,8 @@ func (n *nodes) at(id int64) int32 {
 // mostLeftOut is up to how many numbers a node has to itself where places are kept by number.
 const mostLeftOut = 8
 
-// index takes the numbers of nodes, of which some may be there twice. Places are kept by number where that takes no more
-// than a few times the numbers' own memory; the place of a number that is left out is that of the next.
+// index takes the numbers of nodes, of which some may be there twice. Places are kept by number where that takes no
+// more than a few times the numbers' own memory; the place of a number that is left out is that of the next.
 func (n *nodes) index(ids []int64) {
 	first, last := slices.Min(ids), slices.Max(ids)
 	if last-first >= int64(len(ids))*mostLeftOut {
