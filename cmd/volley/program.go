@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -48,9 +47,11 @@ func (p *programFlags) submitProgram(c *cobra.Command, args []string) error {
 	if err != nil {
 		return fault.New(fault.NoResources, "find", "the working directory", err)
 	}
-	path, done, err := p.build(c.Context(), target)
-	if err != nil {
-		return err
+	path, done := p.binary, func() {}
+	if path == "" {
+		if path, done, err = build(c.Context(), target); err != nil {
+			return err
+		}
 	}
 	defer done()
 	to, err := findDriver(p.driver)
@@ -66,6 +67,7 @@ func (p *programFlags) submitProgram(c *cobra.Command, args []string) error {
 		return err
 	}
 	digest, err := upload(c.Context(), client, to.addr, path)
+	done()
 	if err != nil {
 		return err
 	}
@@ -140,35 +142,6 @@ func (p *programFlags) validateProgram(c *cobra.Command) error {
 	}
 	_, err := p.engine.Config()
 	return err
-}
-
-// build builds a package in its own module.
-func (p *programFlags) build(ctx context.Context, target string) (path string, done func(), err error) {
-	if p.binary != "" {
-		return p.binary, func() {}, nil
-	}
-	dir, err := os.MkdirTemp("", "volley-submit-*")
-	if err != nil {
-		return "", nil, fault.New(fault.NoResources, "build", target, err)
-	}
-	done = func() { os.RemoveAll(dir) }
-	path = filepath.Join(dir, "program")
-	at, what := target, "."
-	if strings.HasSuffix(target, ".go") {
-		at, what = filepath.Dir(target), filepath.Base(target)
-	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, what)
-	build.Dir = at // whose module decides
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		done()
-		text := strings.TrimSpace(string(out))
-		if text == "" {
-			text = err.Error()
-		}
-		return "", nil, fault.Newf(fault.UserCode, "build", target, "%s", text)
-	}
-	return path, done, nil
 }
 
 // upload sends a program, unless the driver has it.
