@@ -89,7 +89,8 @@ func TestArrowClients(t *testing.T) {
 	if err := os.WriteFile(text, []byte("one step\ntwo\nthree steps\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.as(alice, "submit", "../examples/01-wordcount", "--", "--input", text, "--output", counts)
+	s.as(alice, "submit", "--binary", built(t, "./examples/01-wordcount"), "--",
+		"--input", text, "--output", counts)
 	by := s.arrowClient(alice)
 	if err := save(t, by, "numbers", 50_000); err != nil {
 		t.Fatal(err)

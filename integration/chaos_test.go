@@ -177,14 +177,9 @@ func (c *storm) tell(plan []chaos.Fault) {
 // startClient starts the program that asks the cluster.
 func (c *storm) startClient(data string) {
 	c.t.Helper()
-	asks := filepath.Join(c.t.TempDir(), "client")
-	build := exec.Command("go", "build", "-o", asks, "./chaos/client")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		c.t.Fatalf("%v\n%s", err, out)
-	}
-	program, args := c.Host("client").On(asks, "--identity", filepath.Join(c.home("client"), "clusters", "net"),
-		"--drivers", c.addresses(), "--data", data, "--seed", fmt.Sprint(c.seed))
+	program, args := c.Host("client").On(built(c.t, "./integration/chaos/client"),
+		"--identity", filepath.Join(c.home("client"), "clusters", "net"), "--drivers", c.addresses(), "--data", data,
+		"--seed", fmt.Sprint(c.seed))
 	c.client = exec.Command(program, args...)
 	c.client.Stdout, c.client.Stderr = &c.calls, &c.said
 	if err := c.client.Start(); err != nil {

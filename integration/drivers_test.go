@@ -195,7 +195,8 @@ func TestThreeDriversOnANetwork(t *testing.T) {
 	flags := steps(data, 1500)
 	want := filepath.Join(d.dir, "want")
 	d.as("client", append([]string{"run", "logistic", "--executors", "4", "--out", want}, flags...)...)
-	d.as("client", "submit", "../examples/01-wordcount", "--", "--input", absolutePath(t, "../README.md"), "--output",
+	d.as("client", "submit", "--binary", built(t, "./examples/01-wordcount"), "--",
+		"--input", absolutePath(t, "../README.md"), "--output",
 		filepath.Join(d.dir, "words"))
 	t.Run("the leader is killed", func(t *testing.T) {
 		id, step := d.submit(flags)

@@ -12,17 +12,15 @@ import (
 	"time"
 )
 
-// example runs a lesson as its first comment says.
-func example(t *testing.T, args ...string) string {
+// example runs a lesson, with arguments.
+func example(t *testing.T, pkg string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", append([]string{"run"}, args...)...)
-	cmd.Dir = ".."
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd := exec.CommandContext(ctx, built(t, pkg), args...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, out)
+		t.Fatalf("%s %v: %v\n%s", pkg, args, err, out)
 	}
 	return string(out)
 }

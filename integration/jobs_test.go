@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley/integration/reference"
+	"github.com/volley-engine/volley/internal/seeds"
 )
 
 // runJob runs a bundled job and reads its result.
@@ -38,7 +39,7 @@ func TestReferenceValues(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
-			if c.Long && os.Getenv("VOLLEY_SOAK") == "" {
+			if c.Long && !seeds.Soaking() {
 				t.Skip("takes long")
 			}
 			bsp := runJob(t, c.Job, c.Flags...)

@@ -227,7 +227,7 @@ func (b *tab) fits(axe string, pages ...string) {
 func (c *cluster) pagesOfOthers(b *tab, axe, base, steps, data string) {
 	c.t.Helper()
 	onTables := c.submit("--data", data, "--sync", "ssp", "--tol", "0", "--max-iterations", "5")
-	words := built(c.t, "..", "./examples/01-wordcount")
+	words := built(c.t, "./examples/01-wordcount")
 	dir, err := os.MkdirTemp("", "pages-") // whose name is in a picture
 	if err != nil {
 		c.t.Fatal(err)

@@ -81,7 +81,7 @@ func TestABuildForNewerProcessorsGivesTheSameModel(t *testing.T) {
 		t.Skip("a second build, for processors with AVX2")
 	}
 	newer := filepath.Join(t.TempDir(), "volley")
-	cmd := exec.Command("go", "build", "-o", newer, "../cmd/volley")
+	cmd := exec.Command("go", "build", "-ldflags=-s", "-o", newer, "../cmd/volley")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOAMD64=v3")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -125,7 +125,8 @@ func TestAClusterOnANetwork(t *testing.T) {
 	want := filepath.Join(n.dir, "want")
 	n.as("client", append([]string{"run", "logistic", "--executors", "3", "--out", want}, flags...)...)
 	n.gives(want, flags...)
-	n.as("client", "submit", "../examples/01-wordcount", "--", "--input", absolutePath(t, "../README.md"), "--output",
+	n.as("client", "submit", "--binary", built(t, "./examples/01-wordcount"), "--",
+		"--input", absolutePath(t, "../README.md"), "--output",
 		filepath.Join(n.dir, "words"))
 	t.Run("two executors that do not reach each other", func(t *testing.T) {
 		n.Partition(n.Host("e1"), n.Host("e2"))

@@ -74,7 +74,7 @@ func TestTheOrdersLesson(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	revenue := shop(t, dir, 5000)
-	program := built(t, "..", "./examples/10-orders")
+	program := built(t, "./examples/10-orders")
 	args := []string{"--executors", "3", "--"}
 	for _, name := range []string{"orders", "customers", "products"} {
 		args = append(args, "--"+name, filepath.Join(dir, name+".csv"))

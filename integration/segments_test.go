@@ -60,8 +60,8 @@ func TestAPackOfShuffledRowsOutlivesItsHolders(t *testing.T) {
 			for _, name := range []string{"e1", "e2", "e3"} {
 				c.join(name, "--pace", "rate:20000")
 			}
-			out, errs, code := volley(t, "submit", "../examples/12-segments", "--driver", c.Addr, "--detach", "--sync",
-				sync, "--", "--input", visits, "--steps", "70")
+			out, errs, code := volley(t, "submit", "--binary", built(t, "./examples/12-segments"), "--driver", c.Addr,
+				"--detach", "--sync", sync, "--", "--input", visits, "--steps", "70")
 			if code != 0 {
 				t.Fatalf("submit: exit %d: %s", code, errs)
 			}

@@ -41,15 +41,15 @@ func TestTablesOutliveTheirProcesses(t *testing.T) {
 	own := func(sync string) []string {
 		return []string{"--", "--input", points, "--clocks", "300", "--sync", sync, "--rate", "0.001"}
 	}
-	want := example(t, append([]string{"./examples/13-tables"}, own("bsp")...)...)
+	want := example(t, "./examples/13-tables", own("bsp")...)
 	for _, sync := range []string{"bsp", "ssp", "cap"} {
 		t.Run(sync, func(t *testing.T) {
 			c := newCluster(t)
 			for _, name := range []string{"e1", "e2", "e3"} {
 				c.join(name, "--pace", "rate:40000")
 			}
-			out, errs, code := volley(t, append([]string{"submit", "../examples/13-tables", "--driver", c.Addr,
-				"--detach"}, own(sync)...)...)
+			out, errs, code := volley(t, append([]string{"submit", "--binary", built(t, "./examples/13-tables"),
+				"--driver", c.Addr, "--detach"}, own(sync)...)...)
 			if code != 0 {
 				t.Fatalf("submit: exit %d: %s", code, errs)
 			}

@@ -111,7 +111,8 @@ func TestAClusterOverTLS(t *testing.T) {
 	if !sameFile(t, filepath.Join(out, "weights.arrow"), filepath.Join(want, "weights.arrow")) {
 		t.Error("over TLS the model has other bytes")
 	}
-	if out := s.as(alice, "submit", "../examples/01-wordcount", "--", "--input", absolutePath(t, "../README.md"),
+	if out := s.as(alice, "submit", "--binary", built(t, "./examples/01-wordcount"), "--",
+		"--input", absolutePath(t, "../README.md"),
 		"--output",
 		filepath.Join(s.dir, "words")); !strings.Contains(out, "") {
 		t.Error(out)

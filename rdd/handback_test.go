@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/seeds"
 )
 
 // slowly is a plan over few rows whose functions take long, on a clock of its own.
@@ -154,7 +155,7 @@ func TestPiecesThatAreLostAreMadeAgain(t *testing.T) {
 	again := 0
 	for name, build := range slowPlans {
 		want := runSlowly(t, w, 1, 0, 1, build)
-		for seed := range seeds(20) {
+		for seed := range uint64(seeds.Of(20)) {
 			if got := runSlowly(t, w, 4, 3, seed, build); !slices.Equal(got, want) {
 				t.Errorf("%s, seed %d: another result", name, seed)
 			}

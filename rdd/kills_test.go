@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/volley-engine/volley/internal/seeds"
 )
 
 type (
@@ -61,7 +63,7 @@ func somePairs(r *rand.Rand, n, keys int) []kv {
 // memory, and whichever process dies meanwhile, the rows are those of a reference that
 // knows only slices and maps.
 func TestOperationsWhileExecutorsAreLost(t *testing.T) {
-	for seed := range seeds(3) {
+	for seed := range uint64(seeds.Of(3)) {
 		for _, partitions := range []int{1, 7, 64} {
 			for _, executors := range []int{1, 3} {
 				for _, memory := range []int{1 << 16, 256 << 20} {

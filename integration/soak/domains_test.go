@@ -1,15 +1,11 @@
 package soak
 
 import (
-	"database/sql"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/volley-engine/volley/rdd"
 )
 
 // domain is a type of values as the pipelines have them: each is made of a number, and
@@ -139,23 +135,10 @@ func pointers[T any](to domain[T]) domain[*T] {
 	return odd("*"+to.name, text, func(n uint64) *T { return new(to.of(n - 1)) }, nil)
 }
 
-// nulls are not valid now and then.
-func nulls[T any](of domain[T]) domain[sql.Null[T]] {
-	text := func(v sql.Null[T]) string {
-		if !v.Valid {
-			return "null"
-		}
-		return "=" + of.text(v.V)
-	}
-	return odd("sql.Null", text, func(n uint64) sql.Null[T] { return sql.Null[T]{V: of.of(n - 1), Valid: true} },
-		sql.Null[T]{})
-}
-
-// The types of rows that are structs: with nothing, with fields that are not exported,
+// The types of rows that are structs: with fields that are not exported,
 // and nested.
 type (
-	nothing struct{}
-	spot    struct {
+	spot struct {
 		X    float64
 		Name string
 	}
@@ -177,10 +160,6 @@ type (
 		Two  [2]bool
 	}
 )
-
-func nothings() domain[nothing] {
-	return domain[nothing]{"struct{}", func(uint64) nothing { return nothing{} }, func(nothing) string { return "" }}
-}
 
 func spots(key bool) domain[spot] {
 	x, name := floats("float64", math.SmallestNonzeroFloat64, key), texts()
@@ -210,45 +189,4 @@ func nesteds() domain[nested] {
 		return joined([]string{fmt.Sprint(v.N), at.text(v.At), in.text(v.In), list.text(v.List), next.text(v.Next),
 			fmt.Sprint(v.Two)}, texts().text)
 	}}
-}
-
-// pairsOf are keys of two parts.
-func pairsOf[A comparable, B any](a domain[A], b domain[B]) domain[rdd.Pair[A, B]] {
-	return domain[rdd.Pair[A, B]]{"pair", func(n uint64) rdd.Pair[A, B] {
-		return rdd.Pair[A, B]{Key: a.of(n / 3), Value: b.of(n % 5)}
-	},
-		func(p rdd.Pair[A, B]) string { return joined([]string{a.text(p.Key), b.text(p.Value)}, texts().text) }}
-}
-
-func arrays[T any](of domain[T]) domain[[2]T] {
-	return domain[[2]T]{"[2]" + of.name, func(n uint64) [2]T { return [2]T{of.of(n / 4), of.of(n % 4)} },
-		func(a [2]T) string { return joined(a[:], of.text) }}
-}
-
-// maps are nil, empty, or have up to three entries.
-func maps() domain[map[string]int64] {
-	text := func(m map[string]int64) string {
-		if m == nil {
-			return "nil"
-		}
-		var all []string
-		for k, v := range m {
-			all = append(all, fmt.Sprintf("%q=%d", k, v))
-		}
-		slices.Sort(all)
-		return fmt.Sprint(all)
-	}
-	return odd("map", text, func(n uint64) map[string]int64 {
-		out := map[string]int64{}
-		for i := range mix(n) % 4 {
-			out[texts().of(both(n, i)%50)] = int64(n)
-		}
-		return out
-	}, nil, map[string]int64{})
-}
-
-func complexes() domain[complex128] {
-	part := floats("float64", math.SmallestNonzeroFloat64, false)
-	return domain[complex128]{"complex128", func(n uint64) complex128 { return complex(part.of(n%9), part.of(n)) },
-		func(c complex128) string { return part.text(real(c)) + " " + part.text(imag(c)) }}
 }

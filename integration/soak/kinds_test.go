@@ -2,11 +2,9 @@ package soak
 
 import (
 	"cmp"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/volley-engine/volley/rdd"
 )
@@ -123,33 +121,6 @@ func fullKind[K sortable, V any](key domain[K], value domain[V]) *kind[K, V] {
 		spreading[K, V](), sorting[K, V](), kept[K, V]())
 	k.asked = questions[K, V]()
 	return k
-}
-
-// kinds are all kinds of rows: keys and values of every type, and every operation with
-// keys that are numbers or texts.
-func kinds() []anyKind {
-	return []anyKind{
-		fullKind(wholes("int64", int64(-1)<<63, 1<<63-1), wholes("int", -1<<63, 1<<63-1)),
-		fullKind(texts(), nesteds()),
-		kindOf(floats("float64", 5e-324, true), lists(texts()), byKey[float64, []string](), ofTwo[float64, []string](),
-			sorting[float64, []string]()),
-		kindOf(times(), texts(), byKey[time.Time, string](), ofTwo[time.Time, string]()),
-		kindOf(wholes("int8", int8(-128), 127), pointers(floats("float32", float32(1e-45), false)),
-			spreading[int8, *float32](), sorting[int8, *float32]()),
-		kindOf(hiddens(), halfHiddens(), byKey[hidden, halfHidden](), kept[hidden, halfHidden]()),
-		kindOf(arrays(wholes("int16", int16(-32768), 32767)), lists(wholes("byte", byte(0), 255)),
-			ofTwo[[2]int16, []byte]()),
-		kindOf(wholes("uint32", 0, uint32(1<<32-1)), nulls(texts()), sorting[uint32, sql.Null[string]](),
-			kept[uint32, sql.Null[string]]()),
-		kindOf(spots(true), maps(), byKey[spot, map[string]int64]()),
-		kindOf(bools(), times(), spreading[bool, time.Time](), kept[bool, time.Time]()),
-		kindOf(floats("float32", float32(1e-45), true), lists(lists(wholes("int32", int32(-1)<<31, 1<<31-1))),
-			byKey[float32, [][]int32](), sorting[float32, [][]int32]()),
-		kindOf(wholes("uint64", 0, uint64(1<<64-1)), nothings(), byKey[uint64, nothing](), sorting[uint64, nothing]()),
-		kindOf(pairsOf(texts(), floats("float64", 5e-324, true)), complexes(),
-			ofTwo[rdd.Pair[string, float64], complex128]()),
-		kindOf(wholes("uint16", uint16(0), 65535), bools(), narrow[uint16, bool]()),
-	}
 }
 
 // sortedRows are rows in a stable order.

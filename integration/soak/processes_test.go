@@ -221,7 +221,8 @@ var program = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "volley"), "github.com/volley-engine/volley/cmd/volley")
+	cmd := exec.Command("go", "build", "-ldflags=-s", "-o", filepath.Join(dir, "volley"),
+		"github.com/volley-engine/volley/cmd/volley")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
@@ -285,7 +286,7 @@ func (x *site) try(a soakArgs, harm bool) {
 	cancel()
 	wg.Wait()
 	if err != nil {
-		x.t.Errorf("after %v: %v\n%v  harm: %v\nagain: VOLLEY_SOAK_SEED=%d go test ./integration/soak -run '%s$'",
-			time.Since(began), err, p, x.done, a.Seed, x.t.Name())
+		x.t.Errorf("after %v: %v\n%v  harm: %v\nagain: VOLLEY_SOAK_SEED=%d go test %s./integration/soak -run '%s$'",
+			time.Since(began), err, p, x.done, a.Seed, tags, x.t.Name())
 	}
 }

@@ -74,8 +74,8 @@ func comesToWhatItShould(t *testing.T, all string, seed uint64) {
 		}
 	}()
 	if said, err := p.onRack(dir); err != nil {
-		t.Errorf("%v\n%v%sagain: VOLLEY_SOAK_SEED=%d go test ./integration/soak -run WhatTheyShould", err, p, said,
-			seed)
+		t.Errorf("%v\n%v%sagain: VOLLEY_SOAK_SEED=%d go test %s./integration/soak -run WhatTheyShould", err, p, said,
+			seed, tags)
 	} else if os.Getenv("VOLLEY_SOAK_SEED") != "" {
 		t.Logf("%v%s", p, said)
 	}

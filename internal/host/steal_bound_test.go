@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/internal/pace"
+	"github.com/volley-engine/volley/internal/seeds"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -98,10 +97,7 @@ const boundedRuns = 12
 // idle, two round trips and a piece on a slow executor at most, the first pass three tenths, and comes to the bytes of
 // bsp.
 func TestStealingComesNearTheBound(t *testing.T) {
-	runs := uint64(boundedRuns)
-	if soak, err := strconv.ParseUint(os.Getenv("VOLLEY_SOAK"), 10, 64); err == nil {
-		runs = soak
-	}
+	runs := uint64(seeds.Of(boundedRuns))
 	beside := map[string][]float64{}
 	for seed := range runs {
 		r, name := randomRun(seed)

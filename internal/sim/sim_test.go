@@ -1,14 +1,14 @@
 package sim
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/volley-engine/volley/internal/seeds"
+)
 
 func TestSeedsAreCleanAndEveryFaultFires(t *testing.T) {
-	seeds := 100
-	if testing.Short() {
-		seeds = 15
-	}
 	faults := map[string]int{}
-	for seed := range uint64(seeds) {
+	for seed := range uint64(seeds.Of(60)) {
 		r := Simulate(seed+1, Options{})
 		for _, v := range r.Violations {
 			t.Errorf("seed %d: %s (again with: make sim SEEDS=1 FROM=%d)", seed+1, v, seed+1)

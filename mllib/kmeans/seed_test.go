@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/volley-engine/volley"
+	"github.com/volley-engine/volley/internal/seeds"
 	"github.com/volley-engine/volley/rdd"
 )
 
@@ -58,15 +59,11 @@ func pointsFile(t *testing.T, x [][]float64) string {
 
 // One default run ends within a hundredth of Lloyd's steps from the true centres.
 func TestOneRunFindsAllClusters(t *testing.T) {
-	seeds := 10
-	if testing.Short() {
-		seeds = 2
-	}
 	for _, law := range []string{"grid", "sine", "random"} {
 		centres, x := birch(law, 1000, 3)
 		_, want := lloyd(x, centres, 100)
 		path := pointsFile(t, x)
-		for seed := range seeds {
+		for seed := range seeds.Of(4) {
 			out := clustersOf(t, Config{Data: []string{path}, Input: rdd.Input{NoLabel: true}, K: 100,
 				Centres: ParallelCentres,
 				Seed:    uint64(seed) + 1, MaxIterations: 100, Tol: 1e-4}, volley.Config{Executors: 2})

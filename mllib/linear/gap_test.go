@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/volley-engine/volley/internal/seeds"
 )
 
 // passed is what one pass over some rows sums: of losses, of their derivatives by the
@@ -199,7 +201,7 @@ func TestAGapOfASmoothedHingeCloses(t *testing.T) {
 // TestAGapIsABoundOfStrangeData, too, at all models that a search for the optimum comes by:
 // but for what rounding makes of it.
 func TestAGapIsABoundOfStrangeData(t *testing.T) {
-	for seed := range problemSeeds(60) {
+	for seed := range uint64(seeds.Of(32)) {
 		p, _, name := randomProblem(t, seed)
 		o := p.solve()
 		for k, at := range append(o.path, make([]float64, len(p.q)+1)) {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/volley-engine/volley/internal/seeds"
 	"github.com/volley-engine/volley/mllib/internal/solver"
 	"github.com/volley-engine/volley/mllib/internal/train"
 )
@@ -48,13 +49,13 @@ var lawsOfSpeed = []string{"static:4,1,1", "physical", "multi-tenant:%d", "one-s
 	"slow-worker:400", "power-law:7", "static:1,1,1"}
 
 // problemsUnderLaws is how many problems are tried; VOLLEY_SOAK=500 tries as many.
-const problemsUnderLaws = 40
+const problemsUnderLaws = 16
 
 // TestNoRunEndsFurtherThanItSays under laws of speed by which steps are cut, samples taken and splits moved: of random
 // problems, none has converged further from the optimum than its tolerance, or than its gap.
 func TestNoRunEndsFurtherThanItSays(t *testing.T) {
 	converged := map[string]int{}
-	for seed := range problemSeeds(problemsUnderLaws) {
+	for seed := range uint64(seeds.Of(problemsUnderLaws)) {
 		p, c, name := randomProblemOf(t, seed, kindsOfMany)
 		e := ends{p: p, c: c, o: p.solve(), null: p.without()}
 		rng := rand.New(rand.NewPCG(seed, 78))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/volley-engine/volley/internal/seeds"
 	"github.com/volley-engine/volley/mllib/internal/train"
 )
 
@@ -231,14 +232,6 @@ func (p *convex) write(t *testing.T, weighted bool) string {
 	return path
 }
 
-// problemSeeds is how many problems are tried: more in a soak.
-func problemSeeds(n uint64) uint64 {
-	if soak, err := strconv.ParseUint(os.Getenv("VOLLEY_SOAK"), 10, 64); err == nil {
-		return soak
-	}
-	return n
-}
-
 // certain is how near its bound a reference comes: not where rows are far from zero and no
 // intercept takes that off, which loses the digits that it takes to tell.
 func (p *convex) certain(name string) float64 {
@@ -254,7 +247,7 @@ func (p *convex) certain(name string) float64 {
 // TestTheReferenceIsSure: what it finds lies no further above the optimum than it says,
 // which is next to nothing.
 func TestTheReferenceIsSure(t *testing.T) {
-	for seed := range problemSeeds(60) {
+	for seed := range uint64(seeds.Of(24)) {
 		p, _, name := randomProblem(t, seed)
 		o := p.solve()
 		if gap := o.value - o.below; !(gap <= p.certain(name)*math.Max(1, o.value)) || gap < -1e-12*p.size(o.w, o.b) {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/volley-engine/volley/internal/seeds"
 	"github.com/volley-engine/volley/storage/input"
 	"github.com/volley-engine/volley/storage/input/csv"
 	"github.com/volley-engine/volley/storage/input/files"
@@ -102,7 +102,7 @@ func TestPackingFindsPartsCutWithinQuotes(t *testing.T) {
 	for name, label := range labels {
 		t.Run(name, func(t *testing.T) {
 			failed, tables := map[string]int{}, 10
-			if os.Getenv("VOLLEY_SOAK") != "" {
+			if seeds.Soaking() {
 				tables = 60
 			}
 			for range tables {

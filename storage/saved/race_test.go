@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/volley-engine/volley/internal/seeds"
 	"github.com/volley-engine/volley/storage/input/files"
 	"github.com/volley-engine/volley/storage/objects"
 	"github.com/volley-engine/volley/storage/objects/storetest"
@@ -52,7 +53,7 @@ func (r *racer) step() {
 }
 
 // TestTwoSavesInEveryOrder: a save that has ended well is read, or was replaced by one that has, whole; an append
-// is never lost; and what is read is there.
+// is never lost; and what is read is there. A third of the orders is enough where no soak is asked for.
 func TestTwoSavesInEveryOrder(t *testing.T) {
 	root := storetest.S3(t)
 	modes := map[string]Options{"new": {}, "overwrite": {Overwrite: true}, "append": {Append: true}}
@@ -62,6 +63,9 @@ func TestTwoSavesInEveryOrder(t *testing.T) {
 				continue // it is the other's turn
 			}
 			for n, order := range storetest.Orders(racerSteps, racerSteps) {
+				if n%3 != 0 && !seeds.Soaking() {
+					continue
+				}
 				dir := fmt.Sprintf("%s/%s-%s-%d", root, first, second, n)
 				if first != "new" && second != "new" {
 					savedBefore(t, dir)

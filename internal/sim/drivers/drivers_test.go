@@ -3,17 +3,15 @@ package drivers
 import (
 	"testing"
 
+	"github.com/volley-engine/volley/internal/seeds"
 	"github.com/volley-engine/volley/internal/sim/worldtest"
 )
 
 // TestDriversAreCleanAndEveryFaultFires: no oracle finds anything, and there is something to find.
 func TestDriversAreCleanAndEveryFaultFires(t *testing.T) {
-	seeds := 400
-	if testing.Short() {
-		seeds = 100
-	}
-	worldtest.Clean(t, Simulate, seeds, "drivers", "driver killed", "machine lost", "driver stopped", "driver cut off",
-		"link cut one way", "journal lost", "driver made again", "driver started again at once", "all drivers killed",
+	worldtest.Clean(t, Simulate, seeds.Of(400), "drivers", "driver killed", "machine lost", "driver stopped",
+		"driver cut off", "link cut one way", "journal lost", "driver made again", "driver started again at once",
+		"all drivers killed",
 		"the one that has heard is started again",
 		"journal brought", "files brought", "late order", "order refused", "late answer")
 }

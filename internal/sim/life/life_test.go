@@ -3,16 +3,13 @@ package life
 import (
 	"testing"
 
+	"github.com/volley-engine/volley/internal/seeds"
 	"github.com/volley-engine/volley/internal/sim/worldtest"
 )
 
 // TestLivesAreCleanAndEveryFaultFires: no oracle finds anything, and there is something to find.
 func TestLivesAreCleanAndEveryFaultFires(t *testing.T) {
-	seeds := 300
-	if testing.Short() {
-		seeds = 100
-	}
-	worldtest.Clean(t, Simulate, seeds, "life",
+	worldtest.Clean(t, Simulate, seeds.Of(400), "life",
 		"driver crash", "driver started again", "journal refuses", "journal slow",
 		"journal silent", "journal's disk full", "disk full",
 		"directory taken", "result not kept", "no room for a process", "program gone", "program cannot run",

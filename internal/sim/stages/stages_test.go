@@ -3,16 +3,13 @@ package stages
 import (
 	"testing"
 
+	"github.com/volley-engine/volley/internal/seeds"
 	"github.com/volley-engine/volley/internal/sim/worldtest"
 )
 
 // TestSessionsAreCleanAndEveryFaultFires: no oracle finds anything, and there is something to find.
 func TestSessionsAreCleanAndEveryFaultFires(t *testing.T) {
-	seeds := 2000
-	if testing.Short() {
-		seeds = 200
-	}
-	worldtest.Clean(t, Simulate, seeds, "stages",
+	worldtest.Clean(t, Simulate, seeds.Of(800), "stages",
 		"executor dies", "output gone", "rows handed back", "copied", "dropped",
 		"decided by a stage", "round lost", "gave up")
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/volley-engine/volley/internal/seeds"
 	"github.com/volley-engine/volley/storage/input/files"
 )
 
@@ -16,10 +17,10 @@ import (
 
 // few is how many random tables are tried; VOLLEY_SOAK tries all.
 func few(all int) int {
-	if os.Getenv("VOLLEY_SOAK") != "" {
+	if seeds.Soaking() {
 		return all
 	}
-	return max(1, all/6)
+	return max(1, all/10)
 }
 
 // csvOptions say how a table of text is written, as testdata has them.
