@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/roots"
 	"github.com/volley-engine/volley/internal/version"
 )
 
@@ -72,6 +73,7 @@ func Open(endpoint, instance string, log hclog.Logger) (*Tracer, error) {
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/v1/traces"
 	}
+	roots.Use()
 	exporter, err := otlptracehttp.New(context.Background(), otlptracehttp.WithEndpointURL(u.String()),
 		otlptracehttp.WithTimeout(sendWait))
 	if err != nil {

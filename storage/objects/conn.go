@@ -7,9 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	// Certificates of the public authorities, for machines and images that have none.
-	_ "golang.org/x/crypto/x509roots/fallback"
 )
 
 // stalled is how long a connection to a store may make no progress, and patience how long what fails is tried again, in

@@ -28,6 +28,7 @@ import (
 	"google.golang.org/api/option"
 
 	"github.com/volley-engine/volley/internal/fault"
+	"github.com/volley-engine/volley/internal/roots"
 )
 
 // Info is what a store says of an object.
@@ -92,6 +93,7 @@ func storeOf(ctx context.Context, name string) (store, string, error) {
 
 // open connects to a store, with the credentials of the environment.
 func open(ctx context.Context, p place) (store, error) {
+	roots.Use()
 	switch p.scheme {
 	case "s3":
 		return openS3(ctx, p.bucket)
