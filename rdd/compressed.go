@@ -1,7 +1,6 @@
 package rdd
 
 import (
-	"math"
 	"math/bits"
 	"math/rand/v2"
 	"runtime"
@@ -17,8 +16,9 @@ import (
 type compressed struct {
 	rows, columns []int64 // the numbers of those that there are, in order
 	starts        []int
-	at            []int32 // columns, by their places
-	values        []float64
+	at            []int32   // columns, by their places
+	values        []float64 // nil where all are value
+	value         float64
 
 	mixing sync.Once
 	mixed  []int
@@ -31,16 +31,18 @@ func (c *compressed) order() []int {
 }
 
 // cell is an entry by the places of its row and its column.
-type cell struct {
-	row, column int32
-	value       float64
-}
+type cell struct{ row, column int32 }
 
 // cellBlock is how many cells are handed on at a time.
 const cellBlock = 512
 
-// cells yields those of a part, always the same, up to cellBlock at a time.
-type cells func(part int, yield func([]cell))
+// stream has cells in sortedParts parts, always the same.
+type stream struct {
+	rows  func(part int, yield func(rows []int32))
+	cells func(part int, yield func(some []cell, values []float64)) // no values where all are one
+	one   bool
+	value float64
+}
 
 // mostBuckets is how many streams of cells are written at a time: a processor's cache has a
 // line of each.
@@ -51,19 +53,44 @@ type buckets struct {
 	shift  int // a cell's bucket is its row without this number of last bits
 	begins []int
 	all    []cell
+	values []float64 // nil where all are value
+	value  float64
 }
 
 // deal deals cells out to buckets, which of some million rows are small enough for a processor's cache, in
-// memory that another deal of as many was in, if there was one.
-func deal(rows int, room []cell, each cells) *buckets {
-	d := &buckets{shift: max(0, bits.Len(uint(rows))-bits.Len(uint(mostBuckets))+1)}
-	n, shift := rows>>d.shift+1, d.shift
-	next := make([][]int, sortedParts)
+// the memory of another deal of as many, if there was one.
+func deal(rows int, room *buckets, from stream) *buckets {
+	d := &buckets{shift: max(0, bits.Len(uint(rows))-bits.Len(uint(mostBuckets))+1), value: from.value}
+	next := d.count(rows>>d.shift+1, from)
+	if n := d.begins[len(d.begins)-1]; room != nil && len(room.all) == n {
+		d.all, d.values = room.all, room.values
+	} else if d.all = huge.Make[cell](n, n); !from.one {
+		d.values = huge.Make[float64](n, n)
+	}
+	sideBySide(len(next), func(p int) {
+		at := next[p]
+		from.cells(p, func(some []cell, values []float64) {
+			for i := range some {
+				b := some[i].row >> d.shift
+				d.all[at[b]] = some[i]
+				if values != nil {
+					d.values[at[b]] = values[i]
+				}
+				at[b]++
+			}
+		})
+	})
+	return d
+}
+
+// count finds where each of n buckets begins, and returns where in it each part of the cells does.
+func (d *buckets) count(n int, from stream) (next [][]int) {
+	next = make([][]int, sortedParts)
 	sideBySide(len(next), func(p int) {
 		count := make([]int, n)
-		each(p, func(some []cell) {
-			for i := range some {
-				count[some[i].row>>shift]++
+		from.rows(p, func(rows []int32) {
+			for _, row := range rows {
+				count[row>>d.shift]++
 			}
 		})
 		next[p] = count
@@ -77,50 +104,42 @@ func deal(rows int, room []cell, each cells) *buckets {
 		}
 	}
 	d.begins[n] = sum
-	if d.all = room; len(room) != sum {
-		d.all = huge.Make[cell](sum, sum)
-	}
-	sideBySide(len(next), func(p int) {
-		at := next[p]
-		each(p, func(some []cell) {
-			for i := range some {
-				b := some[i].row >> shift
-				d.all[at[b]] = some[i]
-				at[b]++
-			}
-		})
-	})
-	return d
+	return next
 }
 
 // compress sorts cells by row, those of one row in the order that they were dealt out in.
 func (d *buckets) compress(rows, columns []int64) *compressed {
 	c := &compressed{rows: rows, columns: columns, starts: make([]int, len(rows)+1),
-		at: huge.Make[int32](len(d.all), len(d.all)), values: huge.Make[float64](len(d.all), len(d.all))}
-	sideBySide(len(d.begins)-1, func(b int) {
-		from, to := b<<d.shift, min((b+1)<<d.shift, len(rows))
-		c.fill(from, to, d.begins[b], d.all[d.begins[b]:d.begins[b+1]])
-	})
+		at: huge.Make[int32](len(d.all), len(d.all)), value: d.value}
+	if d.values != nil {
+		c.values = huge.Make[float64](len(d.all), len(d.all))
+	}
+	sideBySide(len(d.begins)-1, func(b int) { c.fill(d, b) })
 	return c
 }
 
-// fill sorts a bucket: the cells of some rows, which begin at a place.
-func (c *compressed) fill(from, to, begin int, bucket []cell) {
+// fill sorts a bucket.
+func (c *compressed) fill(d *buckets, b int) {
+	from, to := b<<d.shift, min((b+1)<<d.shift, len(c.rows))
 	if from >= to {
 		return
 	}
+	begin, bucket := d.begins[b], d.all[d.begins[b]:d.begins[b+1]]
 	next := make([]int, to-from)
 	for i := range bucket {
 		next[int(bucket[i].row)-from]++
 	}
-	for row := range next {
-		next[row], begin = begin, begin+next[row]
-		c.starts[from+row+1] = begin
+	for row, at := 0, begin; row < len(next); row++ {
+		next[row], at = at, at+next[row]
+		c.starts[from+row+1] = at
 	}
 	for i := range bucket {
-		row := int(bucket[i].row) - from
-		c.at[next[row]], c.values[next[row]] = bucket[i].column, bucket[i].value
-		next[row]++
+		to := &next[int(bucket[i].row)-from]
+		c.at[*to] = bucket[i].column
+		if c.values != nil {
+			c.values[*to] = d.values[begin+i]
+		}
+		*to++
 	}
 }
 
@@ -142,23 +161,39 @@ func sideBySide(n int, do func(i int)) {
 // sortedParts is how many parts of cells are dealt out side by side.
 const sortedParts = 64
 
+// part returns the rows of a part, of which there are sortedParts.
+func (c *compressed) part(i int) (from, to int) {
+	return i * len(c.rows) / sortedParts, (i + 1) * len(c.rows) / sortedParts
+}
+
 // transposed returns the same entries by column; those of one column are in the order of
 // the rows.
-func (c *compressed) transposed(room []cell) *compressed {
-	return deal(len(c.columns), room, func(part int, yield func([]cell)) {
-		var some [cellBlock]cell
-		n := 0
-		for row := part * len(c.rows) / sortedParts; row < (part+1)*len(c.rows)/sortedParts; row++ {
-			for k := c.starts[row]; k < c.starts[row+1]; k++ {
-				some[n] = cell{c.at[k], int32(row), c.values[k]}
-				if n++; n == cellBlock {
-					yield(some[:])
-					n = 0
-				}
+func (c *compressed) transposed(room *buckets) *compressed {
+	return deal(len(c.columns), room, stream{one: c.values == nil, value: c.value,
+		rows: func(part int, yield func([]int32)) {
+			from, to := c.part(part)
+			yield(c.at[c.starts[from]:c.starts[to]])
+		}, cells: c.turned}).compress(c.columns, c.rows)
+}
+
+// turned yields the cells of a part with their rows for columns.
+func (c *compressed) turned(part int, yield func([]cell, []float64)) {
+	var some [cellBlock]cell
+	row, to := c.part(part)
+	for begin, end := c.starts[row], c.starts[to]; begin < end; begin += cellBlock {
+		block := c.at[begin:min(begin+cellBlock, end)]
+		for i, column := range block {
+			for c.starts[row+1] <= begin+i {
+				row++
 			}
+			some[i] = cell{column, int32(row)}
 		}
-		yield(some[:n])
-	}).compress(c.columns, c.rows)
+		var values []float64
+		if c.values != nil {
+			values = c.values[begin:][:len(block)]
+		}
+		yield(some[:len(block)], values)
+	}
 }
 
 // ranking gives numbers their places among all that there are, in order: by a bit for each
@@ -186,18 +221,10 @@ func (r *ranking) forget() { r.there, r.before = nil, nil }
 // sparseBits is how many bits a ranking has for each entry, at the most.
 const sparseBits = 32
 
-// rank returns the places of entries' numbers.
-func rank(parts [][]Entry, number func(*Entry) *int64) *ranking {
-	low, high, n := int64(math.MaxInt64), int64(math.MinInt64), 0
-	for _, entries := range parts {
-		for i := range entries {
-			v := *number(&entries[i])
-			low, high = min(low, v), max(high, v)
-		}
-		n += len(entries)
-	}
-	if spread := uint64(high) - uint64(low); n > 0 && spread < uint64(sparseBits*n+1024) {
-		return rankByBits(parts, number, low, spread/64+1)
+// rank returns the places of entries' numbers, of which the least and the greatest are known.
+func rank(parts [][]Entry, n int, of span, number func(*Entry) *int64) *ranking {
+	if spread := uint64(of.high) - uint64(of.low); n > 0 && spread < uint64(sparseBits*n+1024) {
+		return rankByBits(parts, number, of.low, spread/64+1)
 	}
 	return rankBySearch(parts, number, n)
 }

@@ -31,8 +31,8 @@ type Entry struct {
 // from 0; for columns the other way round. Entries of one place stay side by side, in
 // their order. Rows come mixed, always alike, so that splits have about as many
 // entries where neighbours have many. Both packs are made from one reading: the
-// executor that makes them holds all entries in memory meanwhile, 40 bytes each, some more
-// where their numbers lie far apart, and no more than 2³¹ of them.
+// executor that makes them holds all entries in memory meanwhile, 40 bytes each, 32 where
+// all values are the same, some more where their numbers lie far apart, and no more than 2³¹ of them.
 func PackEntries(ds Dataset[Entry], options ...PackOption) (rows, columns Packed[Point]) {
 	options = append(options, func(o *pack.Options) { o.Sparse = true })
 	make := func() []pack.Rows {
@@ -52,7 +52,7 @@ type matrix struct {
 	columnsFirst  bool
 	first, second *compressed
 	turning       sync.Once
-	room          []cell // for sorting
+	room          *buckets // for sorting
 }
 
 func (m *matrix) byRow(ctx context.Context) (*compressed, error) { return m.by(ctx, false) }
@@ -74,44 +74,86 @@ func (m *matrix) by(ctx context.Context, columns bool) (*compressed, error) {
 }
 
 func (m *matrix) read(ctx context.Context) error {
-	parts, err := collectEntries(ctx, m.ds)
+	e, err := collectEntries(ctx, m.ds)
 	if err != nil {
 		return err
 	}
 	var rows, columns *ranking
 	var both sync.WaitGroup
-	both.Go(func() { rows = rank(parts, func(e *Entry) *int64 { return &e.Row }) })
-	both.Go(func() { columns = rank(parts, func(e *Entry) *int64 { return &e.Col }) })
+	both.Go(func() { rows = rank(e.parts, e.n, e.rows, func(e *Entry) *int64 { return &e.Row }) })
+	both.Go(func() { columns = rank(e.parts, e.n, e.columns, func(e *Entry) *int64 { return &e.Col }) })
 	both.Wait()
 	m.columnsFirst = len(columns.all) > len(rows.all)
-	m.first, m.room = placed(parts, rows, columns, m.columnsFirst)
+	m.first, m.room = e.placed(rows, columns, m.columnsFirst)
 	m.first = m.first.transposed(m.room)
 	return nil
 }
 
+// span is what some numbers lie between.
+type span struct{ low, high int64 }
+
+// nothing is a span of no numbers.
+var nothing = span{math.MaxInt64, math.MinInt64}
+
+func (s span) with(t span) span { return span{min(s.low, t.low), max(s.high, t.high)} }
+
+// entries are those of a matrix, as they were read.
+type entries struct {
+	parts         [][]Entry
+	n             int
+	rows, columns span
+	one           bool // all values are value
+	value         float64
+}
+
+// entriesOf returns what is known of some entries.
+func entriesOf(some []Entry) entries {
+	e := entries{parts: [][]Entry{some}, n: len(some), rows: nothing, columns: nothing, one: true}
+	for i := range some {
+		x := &some[i]
+		e.rows, e.columns = e.rows.with(span{x.Row, x.Row}), e.columns.with(span{x.Col, x.Col})
+		e.one = e.one && math.Float64bits(x.Value) == math.Float64bits(some[0].Value)
+		e.value = x.Value
+	}
+	return e
+}
+
+// add adds the entries that come next.
+func (e *entries) add(next entries) {
+	switch {
+	case e.n == 0:
+		*e = next
+		return
+	case next.n == 0:
+		return
+	}
+	e.parts, e.n = append(e.parts, next.parts...), e.n+next.n
+	e.rows, e.columns = e.rows.with(next.rows), e.columns.with(next.columns)
+	e.one = e.one && next.one && math.Float64bits(e.value) == math.Float64bits(next.value)
+}
+
 // collectEntries reads the partitions side by side, and keeps their order.
-func collectEntries(ctx context.Context, ds Dataset[Entry]) ([][]Entry, error) {
-	parts := make([][][]Entry, ds.parts())
+func collectEntries(ctx context.Context, ds Dataset[Entry]) (all entries, err error) {
+	parts := make([]entries, ds.parts())
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(4)
 	for i := range parts {
 		g.Go(pack.Guarded(func() error {
 			return ds.each(ctx, i, func(rows []Entry) error {
-				parts[i] = append(parts[i], slices.Clone(rows))
+				parts[i].add(entriesOf(slices.Clone(rows)))
 				return nil
 			})
 		}))
 	}
 	if err := g.Wait(); err != nil {
-		return nil, err
+		return all, err
 	}
-	all, n := slices.Concat(parts...), 0
-	for _, entries := range all {
-		n += len(entries)
+	for _, p := range parts {
+		all.add(p)
 	}
-	if n > math.MaxInt32 {
-		return nil, fault.Newf(fault.NoResources, "pack", "the entries of a matrix",
-			"%d are more than an executor packs", n)
+	if all.n > math.MaxInt32 {
+		return all, fault.Newf(fault.NoResources, "pack", "the entries of a matrix",
+			"%d are more than an executor packs", all.n)
 	}
 	return all, nil
 }
@@ -119,30 +161,53 @@ func collectEntries(ctx context.Context, ds Dataset[Entry]) ([][]Entry, error) {
 // placed returns entries by column, or by row where columns come first: the other side than
 // the first, which is then made of it. The entries are given up, and
 // the memory that they were sorted in is returned, too.
-func placed(parts [][]Entry, rows, columns *ranking, columnsFirst bool) (*compressed, []cell) {
+func (e *entries) placed(rows, columns *ranking, columnsFirst bool) (*compressed, *buckets) {
 	by, other := columns, rows
+	numbers := func(e *Entry) (by, other int64) { return e.Col, e.Row }
 	if columnsFirst {
 		by, other = rows, columns
+		numbers = func(e *Entry) (by, other int64) { return e.Row, e.Col }
 	}
-	dealt := deal(len(by.all), nil, func(part int, yield func([]cell)) {
-		var some [cellBlock]cell
-		for _, entries := range parts[part*len(parts)/sortedParts : (part+1)*len(parts)/sortedParts] {
-			for block := range slices.Chunk(entries, cellBlock) {
-				for i, e := range block {
-					some[i] = cell{columns.place(e.Col), rows.place(e.Row), e.Value}
-					if columnsFirst {
-						some[i].row, some[i].column = some[i].column, some[i].row
-					}
-				}
-				yield(some[:len(block)])
+	blocks := func(part int, yield func([]Entry)) {
+		for _, some := range e.parts[part*len(e.parts)/sortedParts : (part+1)*len(e.parts)/sortedParts] {
+			for block := range slices.Chunk(some, cellBlock) {
+				yield(block)
 			}
 		}
-	})
-	clear(parts)
+	}
+	dealt := deal(len(by.all), nil, stream{one: e.one, value: e.value,
+		rows: func(part int, yield func([]int32)) {
+			var places [cellBlock]int32
+			blocks(part, func(block []Entry) {
+				for i := range block {
+					first, _ := numbers(&block[i])
+					places[i] = by.place(first)
+				}
+				yield(places[:len(block)])
+			})
+		},
+		cells: func(part int, yield func([]cell, []float64)) {
+			var some [cellBlock]cell
+			var values []float64
+			if !e.one {
+				values = make([]float64, cellBlock)
+			}
+			blocks(part, func(block []Entry) {
+				for i := range block {
+					first, second := numbers(&block[i])
+					some[i] = cell{by.place(first), other.place(second)}
+				}
+				for i := range min(len(values), len(block)) {
+					values[i] = block[i].Value
+				}
+				yield(some[:len(block)], values)
+			})
+		}})
+	e.parts = nil
 	rows.forget()
 	columns.forget()
 	runtime.GC() // sorted cells take the place of the entries
-	return dealt.compress(by.all, other.all), dealt.all
+	return dealt.compress(by.all, other.all), dealt
 }
 
 // matrixRows hands rows out, mixed.
@@ -177,11 +242,19 @@ func (c *compressed) chunk(which []int) *rows.Chunk {
 		n += c.starts[row+1] - c.starts[row]
 	}
 	out := &rows.Chunk{ZeroBased: true, Labels: make([]float64, 0, len(which)),
-		Offsets: append(make([]int64, 0, len(which)+1), 0),
-		Indices: make([]int32, 0, n), Values: make([]float64, 0, n)}
+		Offsets: append(make([]int64, 0, len(which)+1), 0), Indices: make([]int32, 0, n)}
+	if c.values == nil {
+		out.Same = &c.value
+	} else {
+		out.Values = make([]float64, 0, n)
+	}
 	for _, row := range which {
 		from, to := c.starts[row], c.starts[row+1]
-		out.AppendSparse(float64(c.rows[row]), c.at[from:to], c.values[from:to])
+		out.Labels, out.Indices = append(out.Labels, float64(c.rows[row])), append(out.Indices, c.at[from:to]...)
+		out.Offsets = append(out.Offsets, int64(len(out.Indices)))
+		if c.values != nil {
+			out.Values = append(out.Values, c.values[from:to]...)
+		}
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sync/errgroup"
@@ -141,8 +142,7 @@ func copyRow(c, from *rows.Chunk, labels []float64, r int) {
 	case from.Dense():
 		c.AppendDense(labels[r], from.Values[r*from.Width:(r+1)*from.Width])
 	default:
-		a, b := from.Offsets[r], from.Offsets[r+1]
-		c.AppendSparse(labels[r], from.Indices[a:b], from.Values[a:b])
+		c.AppendSparseOf(labels[r], from, r)
 	}
 	if r < len(from.Weights) {
 		c.AppendWeight(from.Weights[r])
@@ -193,12 +193,14 @@ func (a *assembler) gather(runs []rowRun) error {
 func reserve(c, like *rows.Chunk, rows int, most int64) {
 	if like.Blobs == nil {
 		c.Labels = make([]float64, 0, rows)
-		numbers := len(like.Values) * rows / max(1, like.Rows())
+		numbers := max(len(like.Values), len(like.Indices)) * rows / max(1, like.Rows())
 		if !like.Dense() { // rows differ
 			numbers = int(min(int64(numbers+numbers/16), most))
 			c.Indices, c.Offsets = make([]int32, 0, numbers), append(make([]int64, 0, rows+1), 0)
 		}
-		c.Values = make([]float64, 0, numbers)
+		if like.Same == nil {
+			c.Values = make([]float64, 0, numbers)
+		}
 	}
 }
 
@@ -288,7 +290,7 @@ func (a *assembler) denseBatch(n int, order []int32, sink func(int) func(int, fl
 			continue
 		}
 		for k := a.rows.Offsets[r]; k < a.rows.Offsets[r+1]; k++ {
-			put(i*d+int(a.rows.Indices[k])-a.m.IndexBase, a.rows.Values[k])
+			put(i*d+int(a.rows.Indices[k])-a.m.IndexBase, a.rows.Value(k))
 		}
 	}
 }
@@ -315,6 +317,11 @@ func (a *assembler) sparseBatch(c *columns, order []int32) error {
 
 // sparseValues returns the values of sparse rows, one row's after the other's.
 func (a *assembler) sparseValues(order []int32, nnz int) []byte {
+	if same := a.rows.Same; same != nil && a.m.Float32 {
+		return raw.Bytes(slices.Repeat([]float32{float32(*same)}, nnz))
+	} else if same != nil {
+		return raw.Bytes(slices.Repeat([]float64{*same}, nnz))
+	}
 	if !a.m.Float32 {
 		all := make([]float64, 0, nnz)
 		for _, r := range order {

@@ -145,11 +145,15 @@ func (l *loaded) note(c *rows.Chunk) error {
 		lo, hi := indexBounds(c)
 		l.lo, l.hi = min(l.lo, lo), max(l.hi, hi)
 	}
-	l.nnz += int64(len(c.Values))
+	l.nnz += int64(max(len(c.Values), len(c.Indices)))
 	if l.single {
-		if at := beyondSingle(c.Values); at >= 0 {
+		values := c.Values
+		if c.Same != nil {
+			values = []float64{*c.Same}
+		}
+		if at := beyondSingle(values); at >= 0 {
 			return fault.Newf(fault.BadInput, "read", place(c),
-				"the value %v in a row from here on is beyond single precision", c.Values[at]).
+				"the value %v in a row from here on is beyond single precision", values[at]).
 				WithHint("leave out --storage float32, or scale the column")
 		}
 	}

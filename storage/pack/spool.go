@@ -127,7 +127,7 @@ func (s *spool) spill(h *spooled) error {
 		}
 		off += int64(len(p))
 	}
-	h.chunk = &rows.Chunk{Texts: h.chunk.Texts, Width: h.chunk.Width, Where: h.chunk.Where}
+	h.chunk = &rows.Chunk{Texts: h.chunk.Texts, Width: h.chunk.Width, Same: h.chunk.Same, Where: h.chunk.Where}
 	return nil
 }
 
@@ -174,7 +174,7 @@ func (s *spool) load(h *spooled) (*rows.Chunk, error) {
 	s.mu.Lock()
 	f := s.mu.file
 	s.mu.Unlock()
-	c := &rows.Chunk{Texts: h.chunk.Texts, Width: h.chunk.Width, Where: h.chunk.Where}
+	c := &rows.Chunk{Texts: h.chunk.Texts, Width: h.chunk.Width, Same: h.chunk.Same, Where: h.chunk.Where}
 	c.Labels = make([]float64, h.lens[0]/8)
 	c.Values = make([]float64, h.lens[1]/8)
 	c.Offsets = make([]int64, h.lens[2]/8)

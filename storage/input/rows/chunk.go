@@ -15,8 +15,9 @@ type Chunk struct {
 	Texts   []string  // where labels are text: Labels index into it
 	Width   int
 	Values  []float64
-	Offsets []int64 // sparse only; len(Labels)+1
-	Indices []int32 // sparse only, as the file has them
+	Same    *float64 // sparse only: what all nonzeros are, where Values is empty
+	Offsets []int64  // sparse only; len(Labels)+1
+	Indices []int32  // sparse only, as the file has them
 	Blobs   [][]byte
 	// ZeroBased reports that Indices count from zero.
 	ZeroBased bool
@@ -51,7 +52,7 @@ func (c *Chunk) Bytes() int64 {
 // Clone returns a copy of a chunk of points.
 func (c *Chunk) Clone() *Chunk {
 	return &Chunk{Labels: slices.Clone(c.Labels), Weights: slices.Clone(c.Weights), Texts: slices.Clone(c.Texts),
-		Width: c.Width, Values: slices.Clone(c.Values), Offsets: slices.Clone(c.Offsets),
+		Width: c.Width, Values: slices.Clone(c.Values), Same: c.Same, Offsets: slices.Clone(c.Offsets),
 		Indices: slices.Clone(c.Indices), ZeroBased: c.ZeroBased, Malformed: c.Malformed, Missing: c.Missing,
 		Where: c.Where}
 }
@@ -88,6 +89,33 @@ func (c *Chunk) AppendSparse(label float64, idx []int32, val []float64) {
 	c.Indices = append(c.Indices, idx...)
 	c.Values = append(c.Values, val...)
 	c.Offsets = append(c.Offsets, int64(len(c.Indices)))
+}
+
+// Value returns the value of a nonzero.
+func (c *Chunk) Value(k int64) float64 {
+	if c.Same != nil {
+		return *c.Same
+	}
+	return c.Values[k]
+}
+
+// AppendSparseOf adds a sparse row of another chunk, with a label.
+func (c *Chunk) AppendSparseOf(label float64, from *Chunk, row int) {
+	begin, end := from.Offsets[row], from.Offsets[row+1]
+	if from.Same != nil && len(c.Labels) == 0 {
+		c.Same = from.Same
+	}
+	if c.Same != nil && (from.Same == nil || *from.Same != *c.Same) { // they differ from here on
+		c.Values, c.Same = slices.Repeat([]float64{*c.Same}, len(c.Indices)), nil
+	}
+	switch {
+	case c.Same != nil:
+		c.AppendSparse(label, from.Indices[begin:end], nil)
+	case from.Same != nil:
+		c.AppendSparse(label, from.Indices[begin:end], slices.Repeat([]float64{*from.Same}, int(end-begin)))
+	default:
+		c.AppendSparse(label, from.Indices[begin:end], from.Values[begin:end])
+	}
 }
 
 // AppendDense adds one dense row; every row has the same width.
