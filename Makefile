@@ -12,9 +12,12 @@ run: build
 	bin/volley generate logistic --rows 60000 --features 40 --eps 0.2 --out bin/train.libsvm
 	$(GO) run ./examples/09-compare --input bin/train.libsvm
 
+# What has tests: programs that have none are compiled where they are needed.
+TESTED = $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...
+
 test:
 	$(GO) vet ./...
-	$(GO) test -vet=off -timeout 25m ./...
+	$(GO) test -vet=off -timeout 35m $$($(TESTED))
 	cd deploy/image && $(GO) vet ./... && $(GO) test -timeout 15m ./...
 	cd deploy/kubernetes && $(GO) vet ./... && $(GO) test -timeout 15m ./...
 	cd integration/stores && $(GO) vet ./...
@@ -35,11 +38,13 @@ image:
 builds:
 	VOLLEY_BUILDS=1 $(GO) test -count=1 -timeout 15m -run 'ABuildForNewer' ./integration
 
-# race: all but what looks at sources, and what starts the engine as processes, in which the detector is not.
+# race: all but what looks at sources, what has no goroutines, and what starts the engine as processes, in which the detector is
+# not. Of algorithms it is what many goroutines do to one thing.
+RACED = $(TESTED) | grep -v '/integration\|/mllib\|/cmd/\|/internal/\(lint\|mutate\|house\|copies\|sim\)'
 race:
 	@if command -v cc >/dev/null || command -v gcc >/dev/null; then \
-		CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m ./integration/soak \
-			$$($(GO) list ./... | grep -v '/integration\|/examples/\|/cmd/\|/internal/\(lint\|mutate\|house\|copies\)$$'); \
+		CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m ./integration/soak $$($(RACED)) && \
+		CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run 'Worker|Cluster|Notes|Executors|Bounds|Lost' ./mllib/...; \
 	else echo "race: no C compiler, skipped"; fi
 
 # lint: the house's rules, and staticcheck.

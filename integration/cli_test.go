@@ -34,7 +34,7 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "volley")
-	cmd := exec.Command("go", "build", "-ldflags=-s", "-o", binary, "../cmd/volley")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s", "-o", binary, "../cmd/volley")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)

@@ -36,7 +36,7 @@ func built(t *testing.T, pkg string) string {
 
 // build builds a package in a directory.
 func build(dir, path, pkg string) error {
-	cmd := exec.Command("go", "build", "-ldflags=-s", "-o", path, pkg)
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s", "-o", path, pkg)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
