@@ -18,7 +18,8 @@ import (
 const (
 	liveTick  = 200 * time.Millisecond
 	liveShare = 100
-	writes    = 2 * time.Nanosecond // of a byte, to one
+	writes    = 4 * time.Nanosecond   // of a byte, to one
+	wakes     = 25 * time.Microsecond // of an event, for the one that writes it and the one that reads it
 )
 
 // How many pages may be left open, and how many of them by one reader.
@@ -45,8 +46,8 @@ type part struct {
 
 func (p part) same(o part) bool { return p.Part == o.Part }
 
-// encoded returns parts with their events, and how many bytes are new to who has others.
-func encoded(parts []pages.Part, had []part) (all []part, bytes int) {
+// encoded returns parts with their events, and what it costs to write those that are new to one who has others.
+func encoded(parts []pages.Part, had []part) (all []part, cost time.Duration) {
 	for _, p := range parts {
 		at := slices.IndexFunc(had, func(h part) bool { return h.Part == p })
 		if at >= 0 {
@@ -58,9 +59,9 @@ func encoded(parts []pages.Part, had []part) (all []part, bytes int) {
 			continue // texts are always encoded
 		}
 		e := part{p, fmt.Appendf(nil, "event: part\ndata: %s\n\n", raw)}
-		all, bytes = append(all, e), bytes+len(e.event)
+		all, cost = append(all, e), cost+wakes+time.Duration(len(e.event))*writes
 	}
-	return all, bytes
+	return all, cost
 }
 
 // made is a page as it is: its parts, whether they change no more, and what it has cost to draw them.
@@ -180,11 +181,11 @@ func (c *Console) watched(t *topic) int {
 func (c *Console) keep(t *topic, build func() made) {
 	for n := c.watched(t); n > 0; n = c.watched(t) {
 		m := guarded(build)
-		bytes := t.publish(m.parts, m.ended)
+		each := t.publish(m.parts, m.ended)
 		if m.ended {
 			return
 		}
-		time.Sleep(max(liveTick, liveShare*(m.cost+time.Duration(n*bytes)*writes)))
+		time.Sleep(max(liveTick, liveShare*(m.cost+time.Duration(n)*each)))
 	}
 }
 
@@ -206,16 +207,16 @@ func (t *topic) now() (parts []part, ended bool, changed <-chan struct{}) {
 	return t.parts, t.ended, t.changed
 }
 
-// publish has viewers take parts, and returns how many bytes are new to each.
-func (t *topic) publish(parts []pages.Part, ended bool) (bytes int) {
+// publish has viewers take parts, and returns what it costs to write to each what is new.
+func (t *topic) publish(parts []pages.Part, ended bool) (cost time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all, bytes := encoded(parts, t.parts)
+	all, cost := encoded(parts, t.parts)
 	if slices.EqualFunc(t.parts, all, part.same) && t.ended == ended {
 		return 0
 	}
 	t.parts, t.ended = all, ended
 	close(t.changed)
 	t.changed = make(chan struct{})
-	return bytes
+	return cost
 }
