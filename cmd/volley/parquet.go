@@ -35,7 +35,9 @@ func writeParquet(w io.Writer, names []string, columns []any) error {
 	schema := arrow.NewSchema(fields, nil)
 	rec := array.NewRecord(schema, arrays, int64(arrays[0].Len()))
 	defer rec.Release()
-	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Snappy))
+	// numbers of nodes, and most ranks, are there once: a dictionary would be made in vain
+	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Snappy),
+		parquet.WithDictionaryDefault(false))
 	only := struct{ io.Writer }{w} // it is the caller's to close
 	to, err := pqarrow.NewFileWriter(schema, only, props, pqarrow.DefaultWriterProps())
 	if err == nil {

@@ -60,7 +60,7 @@ var matches = []match{
 		"perplexity", false,
 		[][]string{{"lda.py", "spark_em", "train", "test", "5000", "50", "50"},
 			{"lda.py", "spark_online", "train", "test", "5000", "50", "50"}}, "spark"},
-	{"pagerank", "20 rounds, with loading, beside GraphX", [][]string{{"graph", "--rows", "4000000", "--scale", "18"}},
+	{"pagerank", "20 rounds, with loading, beside GraphX", [][]string{{"graph", "--rows", "20000000", "--scale", "20"}},
 		[]string{"--data", "0.txt", "--max-iterations", "20", "--tol", "0"}, "", true,
 		[][]string{{"graph.py", "graphx", "0.txt"}}, "spark"},
 }
