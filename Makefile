@@ -44,7 +44,7 @@ RACED = $(TESTED) | grep -v '/integration\|/mllib\|/cmd/\|/internal/\(lint\|muta
 race:
 	@if command -v cc >/dev/null || command -v gcc >/dev/null; then \
 		CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m ./integration/soak $$($(RACED)) && \
-		CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run 'Worker|Cluster|Notes|Executors|Bounds|Lost|Ranks' ./mllib/...; \
+		CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run 'Worker|AnyCluster|Notes|Executors|Lost|Ranks' ./mllib/...; \
 	else echo "race: no C compiler, skipped"; fi
 
 # lint: the house's rules, and staticcheck.
