@@ -1,107 +1,91 @@
-package rdd_test
+package rdd
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"testing"
 
-	"github.com/volley-engine/volley"
-	"github.com/volley-engine/volley/rdd"
+	"pgregory.net/rapid"
+
+	"github.com/volley-engine/volley/storage/input/rows"
 )
 
-// lineOf is a row or a column of a matrix: places and values of its entries.
-type lineOf struct {
-	At     []int32
-	Values []float64
+// TestMatrixIsItsEntries holds both sides of a matrix against its definition: rows of
+// numbers that lie near and far, columns in order, entries of one place in theirs.
+func TestMatrixIsItsEntries(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.OneOf(rapid.Int64Range(-3, 30), rapid.Int64Range(1<<40, 1<<40+5))
+		entries := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Entry {
+			return Entry{Row: number.Draw(t, "row"), Col: number.Draw(t, "column"),
+				Value: rapid.Float64Range(-1, 1).Draw(t, "value")}
+		}), 1, 200).Draw(t, "entries")
+		g := NewGraph()
+		m := &matrix{ds: Parallelize(g, rapid.IntRange(1, 4).Draw(t, "partitions"), entries...)}
+		ordered(t, matrixRows{m.byRow}, entries, func(e Entry) (row, column int64) { return e.Row, e.Col })
+		ordered(t, matrixRows{m.byColumn}, entries, func(e Entry) (row, column int64) { return e.Col, e.Row })
+	})
 }
 
-// matrixLines are the lines of entries by their numbers, with others by their places among all others in order.
-func matrixLines(entries []rdd.Entry, number, other func(rdd.Entry) int64) map[float64]lineOf {
-	others := map[int64]bool{}
+// TestMatrixOfManyRows is the same of more rows than there are buckets to sort them in, and of
+// splits that have more entries than are handed on at a time.
+func TestMatrixOfManyRows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, many := range []int64{mostBuckets - 1, mostBuckets, 2*mostBuckets + 1, 9 * mostBuckets, 1 << 52} {
+		var entries []Entry
+		for range 20 * cellBlock {
+			// Low numbers have more entries than high ones.
+			row, column := rng.Int64N(many), rng.Int64N(rng.Int64N(many)+1)
+			entries = append(entries, Entry{Row: row, Col: column, Value: rng.Float64()})
+		}
+		g := NewGraph()
+		m := &matrix{ds: Parallelize(g, 3, entries...)}
+		ordered(t, matrixRows{m.byRow}, entries, func(e Entry) (row, column int64) { return e.Row, e.Col })
+		ordered(t, matrixRows{m.byColumn}, entries, func(e Entry) (row, column int64) { return e.Col, e.Row })
+	}
+}
+
+// ordered wants all entries, by rows that come once each.
+func ordered(t rapid.TB, m matrixRows, entries []Entry, of func(Entry) (row, column int64)) {
+	var columns []int64
+	wanted := map[int64][]Entry{}
 	for _, e := range entries {
-		others[other(e)] = true
+		row, column := of(e)
+		wanted[row] = append(wanted[row], e)
+		columns = append(columns, column)
 	}
-	order := slices.Sorted(maps.Keys(others))
-	sorted := slices.Clone(entries)
-	slices.SortStableFunc(sorted, func(a, b rdd.Entry) int { return int(other(a) - other(b)) })
-	out := map[float64]lineOf{}
-	for _, e := range sorted {
-		at, _ := slices.BinarySearch(order, other(e))
-		l := out[float64(number(e))]
-		out[float64(number(e))] = lineOf{append(l.At, int32(at)), append(l.Values, e.Value)}
-	}
-	return out
-}
-
-func rowOf(e rdd.Entry) int64 { return e.Row }
-
-func columnOf(e rdd.Entry) int64 { return e.Col }
-
-// addLines adds the lines of a batch.
-func addLines(all map[float64]lineOf, _ int, b *rdd.Batch) map[float64]lineOf {
-	if all == nil {
-		all = map[float64]lineOf{}
-	}
-	for _, r := range b.Rows {
-		from, to := b.Offsets[r], b.Offsets[r+1]
-		all[b.Labels[r]] = lineOf{slices.Clone(b.Indices[from:to]), slices.Clone(b.X64[from:to])}
-	}
-	return all
-}
-
-// TestAMatrixHasItsEntriesBothWays, those of one place in their order: of more rows than columns and of fewer, of
-// numbers close by and far apart, and of values that are all the same or not.
-func TestAMatrixHasItsEntriesBothWays(t *testing.T) {
-	for _, size := range [][2]int64{{200, 30}, {30, 200}, {1, 90}} {
-		for _, apart := range []int64{1, 1 << 40} {
-			for _, values := range []int{1, 3} {
-				rng := rand.New(rand.NewPCG(uint64(apart), uint64(values)))
-				var entries []rdd.Entry
-				for range 4000 {
-					entries = append(entries, rdd.Entry{Row: apart * (rng.Int64N(size[0]) - 5),
-						Col: apart * rng.Int64N(size[1]), Value: float64(2 + rng.IntN(values))})
+	slices.Sort(columns)
+	columns = slices.Compact(columns)
+	got := 0
+	for part := range m.Len() {
+		err := m.Read(context.Background(), part, func(c *rows.Chunk) error {
+			for r, label := range c.Labels {
+				row := wanted[int64(label)]
+				delete(wanted, int64(label))
+				slices.SortStableFunc(row, func(a, b Entry) int {
+					_, x := of(a)
+					_, y := of(b)
+					return int(max(-1, min(1, x-y)))
+				})
+				from, to := c.Offsets[r], c.Offsets[r+1]
+				if int(to-from) != len(row) {
+					t.Fatalf("row %v has %d entries, not %d", label, to-from, len(row))
 				}
-				checkMatrix(t, fmt.Sprint(size, " ", apart, " apart, ", values, " values"), entries)
+				for k, e := range row {
+					if _, column := of(e); columns[c.Indices[int(from)+k]] != column ||
+						c.Values[int(from)+k] != e.Value {
+						t.Fatalf("entry %d of row %v is not %v", k, label, e)
+					}
+				}
+				got++
 			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
-}
-
-func checkMatrix(t *testing.T, name string, entries []rdd.Entry) {
-	t.Helper()
-	type plan struct {
-		rows, columns rdd.Scan[int, map[float64]lineOf]
-	}
-	build := func(g *rdd.Graph, _ struct{}) plan {
-		rows, columns := rdd.PackEntries(rdd.Parallelize(g, 7, entries...), rdd.Splits(3))
-		return plan{rdd.ScanBatches(rows, addLines), rdd.ScanBatches(columns, addLines)}
-	}
-	cfg := volley.Config{Executors: 2, DataDir: t.TempDir()}
-	_, err := volley.Run(context.Background(), cfg, "matrix", struct{}{}, build,
-		func(ctx context.Context, s *rdd.Session, _ struct{}, p plan) (string, error) {
-			for _, side := range []struct {
-				scan rdd.Scan[int, map[float64]lineOf]
-				want map[float64]lineOf
-			}{{p.rows, matrixLines(entries, rowOf, columnOf)}, {p.columns, matrixLines(entries, columnOf, rowOf)}} {
-				got, err := side.scan.Run(ctx, s, 0)
-				if err != nil {
-					return "", err
-				}
-				all := map[float64]lineOf{}
-				for _, part := range got {
-					maps.Copy(all, part)
-				}
-				if !reflect.DeepEqual(all, side.want) {
-					t.Errorf("%s: %d lines, want %d, or others", name, len(all), len(side.want))
-				}
-			}
-			return "", nil
-		})
-	if err != nil {
-		t.Fatal(err)
+	if len(wanted) > 0 || got == 0 {
+		t.Fatalf("%d rows are not there", len(wanted))
 	}
 }
