@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 )
 
@@ -19,7 +22,7 @@ import (
 const keptPrograms = 30 * 24 * time.Hour
 
 // build builds a package in its own module, and returns where the program is until done is called. One that has not
-// changed since it was submitted last is there already, which go build finds in a second.
+// changed since it was submitted last is there already, which go build finds out.
 func build(ctx context.Context, target string) (path string, done func(), err error) {
 	at, what := target, "."
 	if strings.HasSuffix(target, ".go") {
@@ -30,6 +33,10 @@ func build(ctx context.Context, target string) (path string, done func(), err er
 		return "", nil, fault.New(fault.NoResources, "build", target, err)
 	}
 	path = filepath.Join(dir, "program")
+	if err := begin(dir, path); err != nil {
+		done()
+		return "", nil, fault.New(fault.NoResources, "build", target, err)
+	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s", "-o", path, what)
 	cmd.Dir = at // whose module decides
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -40,6 +47,10 @@ func build(ctx context.Context, target string) (path string, done func(), err er
 			text = err.Error()
 		}
 		return "", nil, fault.Newf(fault.UserCode, "build", target, "%s", text)
+	}
+	if err := os.WriteFile(filepath.Join(dir, whole), nil, 0o600); err != nil {
+		done()
+		return "", nil, disk.WriteError("build", target, err)
 	}
 	return path, done, nil
 }
@@ -70,16 +81,29 @@ func keptPlace(target string) (dir string, done func(), ok bool) {
 	if os.MkdirAll(dir, 0o700) != nil {
 		return "", nil, false
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
+	lock, err := disk.TryLock(filepath.Join(dir, "lock"), unix.LOCK_EX)
+	if err != nil || lock == nil {
 		return "", nil, false
 	}
 	now := time.Now()
-	if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil || os.Chtimes(dir, now, now) != nil {
-		lock.Close()
-		return "", nil, false
-	}
+	_ = os.Chtimes(dir, now, now) // else it is forgotten sooner
 	return dir, func() { lock.Close() }, true
+}
+
+// whole is the name beside a program that was built to its end.
+const whole = "whole"
+
+// begin has go build make a program anew where the build before was cut short: it goes by what a program begins with,
+// and takes a part of one for all of it.
+func begin(dir, program string) error {
+	mark := filepath.Join(dir, whole)
+	if _, err := os.Stat(mark); err == nil {
+		return os.Remove(mark)
+	}
+	if err := os.Remove(program); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // forget removes the programs that were not submitted for long.

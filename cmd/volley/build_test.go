@@ -2,7 +2,9 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -47,4 +49,51 @@ func TestAPlaceIsOfOneProcess(t *testing.T) {
 	if _, err := os.Stat(old); err == nil {
 		t.Error("what was not submitted for long has stayed")
 	}
+}
+
+// TestAProgramThatWasCutShortIsBuiltAgain: what a killed go build has left looks whole to the next one.
+func TestAProgramThatWasCutShortIsBuiltAgain(t *testing.T) {
+	for name, value := range map[string]string{"GOCACHE": goEnv(t, "GOCACHE"), "XDG_CACHE_HOME": t.TempDir()} {
+		t.Setenv(name, value)
+	}
+	pkg := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module example.org/short\n", "main.go": "package main\n\n" +
+		"func main() {}\n"} {
+		if err := os.WriteFile(filepath.Join(pkg, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	size := func() (string, int64) {
+		t.Helper()
+		path, done, err := build(t.Context(), pkg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer done()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path, info.Size()
+	}
+	path, want := size()
+	if err := os.Truncate(path, want/2); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(filepath.Dir(path), whole)); err != nil {
+		t.Fatal(err)
+	}
+	if again, got := size(); again != path || got != want {
+		t.Errorf("%s has %d bytes, %s had %d", again, got, path, want)
+	}
+}
+
+// goEnv returns a setting of the go command.
+func goEnv(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.Command("go", "env", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
 }

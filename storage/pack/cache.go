@@ -13,7 +13,6 @@ import (
 	"runtime"
 	"sort"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -80,7 +79,7 @@ func (c *Cache) sweep() {
 		if strings.HasPrefix(e.Name(), unlocked) && time.Since(modTime(path)) < time.Hour {
 			continue // its builder is about to lock it
 		}
-		if lock, err := tryLock(filepath.Join(path, ".lock"), unix.LOCK_EX); err == nil && lock != nil {
+		if lock, err := disk.TryLock(filepath.Join(path, ".lock"), unix.LOCK_EX); err == nil && lock != nil {
 			os.RemoveAll(path)
 			lock.Close()
 		} else if err != nil && time.Since(modTime(path)) > time.Hour {
@@ -109,7 +108,7 @@ func (c *Cache) TempDir(purpose string) (string, func(), error) {
 		return "", nil, disk.WriteError("use the data directory", c.dir, err)
 	}
 	dir := filepath.Join(c.dir, "tmp", strings.TrimPrefix(filepath.Base(made), unlocked))
-	lock, err := tryLock(filepath.Join(made, ".lock"), unix.LOCK_EX)
+	lock, err := disk.TryLock(filepath.Join(made, ".lock"), unix.LOCK_EX)
 	if err == nil {
 		err = os.Rename(made, dir)
 	}
@@ -118,24 +117,6 @@ func (c *Cache) TempDir(purpose string) (string, func(), error) {
 		return "", nil, disk.WriteError("use the data directory", c.dir, err)
 	}
 	return dir, func() { os.RemoveAll(dir); lock.Close() }, nil
-}
-
-// tryLock takes a lock without waiting; a nil file is a lock held elsewhere.
-func tryLock(path string, how int) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	switch err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); {
-	case err == nil:
-		return f, nil
-	case errors.Is(err, syscall.EWOULDBLOCK):
-		f.Close()
-		return nil, nil
-	default:
-		f.Close()
-		return nil, err
-	}
 }
 
 // findOrLock finds a pack, or takes the lock under which it is built. While
@@ -161,7 +142,7 @@ func (c *Cache) findOrLock(ctx context.Context, path string) (*Pack, *os.File, e
 				damaged = made
 			}
 		}
-		lock, err := tryLock(path+".lock", unix.LOCK_EX)
+		lock, err := disk.TryLock(path+".lock", unix.LOCK_EX)
 		if err != nil {
 			return nil, nil, disk.WriteError("lock", path, err)
 		}
@@ -223,7 +204,7 @@ func (c *Cache) Get(ctx context.Context, id plan.Digest, rows Rows, o Options, p
 // find opens an existing pack; an error is the reason why it cannot be used,
 // and neither pack nor error means that it is being built.
 func (c *Cache) find(path string) (*Pack, error) {
-	lock, err := tryLock(path+".lock", unix.LOCK_SH)
+	lock, err := disk.TryLock(path+".lock", unix.LOCK_SH)
 	if lock == nil || err != nil {
 		return nil, nil
 	}
@@ -449,7 +430,7 @@ func (c *Cache) evict(more int64) {
 		if total <= c.budget {
 			return
 		}
-		lock, err := tryLock(a.path+".lock", unix.LOCK_EX)
+		lock, err := disk.TryLock(a.path+".lock", unix.LOCK_EX)
 		if lock == nil || err != nil {
 			continue
 		}
