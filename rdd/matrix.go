@@ -250,11 +250,11 @@ func (c *compressed) chunk(which []int) *rows.Chunk {
 	}
 	for _, row := range which {
 		from, to := c.starts[row], c.starts[row+1]
-		out.Labels, out.Indices = append(out.Labels, float64(c.rows[row])), append(out.Indices, c.at[from:to]...)
-		out.Offsets = append(out.Offsets, int64(len(out.Indices)))
+		var values []float64
 		if c.values != nil {
-			out.Values = append(out.Values, c.values[from:to]...)
+			values = c.values[from:to]
 		}
+		out.AppendSparse(float64(c.rows[row]), c.at[from:to], values)
 	}
 	return out
 }
