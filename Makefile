@@ -86,7 +86,7 @@ soak:
 	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m ./storage/saved ./storage/input/csv ./mllib/kmeans
 	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'Lost|Operation|StealingComesNear' ./rdd ./internal/host
 	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'ARunThatHasConverged|TheReferenceIsSure|NoRunEndsFurther' ./mllib/linear
-	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'ReferenceValues|LessonsOnTheirData' ./integration
+	VOLLEY_SOAK=$(SEEDS) $(GO) test -count=1 -timeout 60m -run 'ReferenceValues|LessonsOnTheirData|EverySeedFinds' ./integration
 
 # Each reader for half a minute.
 fuzz:

@@ -112,8 +112,7 @@ func TestAClusterOverTLS(t *testing.T) {
 		t.Error("over TLS the model has other bytes")
 	}
 	if out := s.as(alice, "submit", "--binary", built(t, "./examples/01-wordcount"), "--",
-		"--input", absolutePath(t, "../README.md"),
-		"--output",
+		"--input", absolutePath(t, "../README.md"), "--output",
 		filepath.Join(s.dir, "words")); !strings.Contains(out, "") {
 		t.Error(out)
 	}
