@@ -26,7 +26,16 @@ import (
 func main() {
 	rows := flag.Int64("rows", 1_000_000, "rows of the dense data")
 	only := flag.String("only", "", "a part of the names of the measurements to make; all without it")
+	url := flag.String("look", "", "a live page to read, with TOKEN in the environment, in place of measuring")
+	readers := flag.Int("readers", 1, "how many readers of the page")
 	flag.Parse()
+	if *url != "" {
+		if err := look(context.Background(), *url, *readers); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	dir, err := os.MkdirTemp("", "volley-bench-*")
 	if err == nil {
 		err = run(context.Background(), dir, *rows, *only)

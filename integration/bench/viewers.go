@@ -2,36 +2,49 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"math"
 	"net/http"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/integration/lab"
 	"github.com/volley-engine/volley/internal/synth"
-	"github.com/volley-engine/volley/internal/wire"
 )
 
-// What those who look at a job's page cost it: the same job on two executor processes with none and with fifty, in
-// turns, so that both meet the same machine.
+// What those who look at a job's page cost it: of one job on two executor processes, stretches without viewers and with
+// fifty, in turns, each beside those around it: a machine's speed drifts by more than viewers cost. Stretches without
+// any, beside those around them, say what that leaves. Readers are a process of their own, which runs when nothing
+// else does: browsers are on other machines than the cluster.
 const (
-	viewersRounds = 5
-	viewersMany   = 50
+	viewersTurns   = 30
+	viewersStretch = 4 * time.Second
+	viewersOpen    = 2 * time.Second // in which a page that is opened reads what its log has already
+	viewersMany    = 50
 )
 
-// viewed is what jobs have taken.
-type viewed struct {
-	steps       []float64 // seconds of each step
-	driver, all []float64 // seconds of processors of the driver, and of all of the cluster's processes, a job
-	rate        []float64 // steps a second
-	parts       int       // that viewers have had
+// stretch is a part of a job's time.
+type stretch struct {
+	from, to    int64   // bytes of the event log
+	driver, all float64 // seconds of processors of the driver, and of all of the cluster's processes
+	opened      float64 // seconds of the driver's processor to open the page
+	step        float64 // mean seconds of a step
+	steps       int
+	parts       int // that viewers were sent
 }
 
-// viewers measures jobs of quick steps, and of longer ones.
+// viewers measures a job of steps as they are on a small machine, and one of the quickest.
 func viewers(ctx context.Context, dir string, _ int64) error {
 	program, err := lab.Build(dir)
 	if err != nil {
@@ -51,98 +64,232 @@ func viewers(ctx context.Context, dir string, _ int64) error {
 	if err != nil {
 		return err
 	}
-	for _, of := range []struct {
-		rows  int64
-		steps string
-	}{{2_000, "6000"}, {2_000_000, "150"}} {
-		data := filepath.Join(dir, fmt.Sprint("viewers-", of.rows, ".arrow"))
-		rows := synth.Logistic{Rows: of.rows, Features: 20, Eps: 0.1}
-		if err := synth.Write(ctx, rows, "arrow", data, 2); err != nil {
+	for _, rows := range []int64{2_000_000, 2_000} {
+		data := filepath.Join(dir, fmt.Sprint("viewers-", rows, ".arrow"))
+		if err := synth.Write(ctx, synth.Logistic{Rows: rows, Features: 20, Eps: 0.1}, "arrow", data, 2); err != nil {
 			return err
 		}
-		ways := map[int]*viewed{0: {}, viewersMany: {}}
-		for range viewersRounds {
-			for _, n := range []int{0, viewersMany} {
-				if err := ways[n].job(ctx, c, token, n, "--data", data, "--splits", "16", "--tol", "0", "--sync", "bsp",
-					"--max-iterations", of.steps); err != nil {
-					return err
-				}
-			}
+		id, err := c.Detach("--data", data, "--splits", "16", "--tol", "0", "--sync", "bsp", "--max-iterations",
+			"10000000")
+		if err != nil {
+			return err
 		}
-		ways[0].compare(ways[viewersMany])
+		if err := viewed(ctx, c, id, token); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// compare says what viewers have cost.
-func (v *viewed) compare(with *viewed) {
-	mid := func(x []float64) float64 { return quantile(x, 0.5) }
-	fmt.Printf("%d viewers of a job of %.0f steps a second: %+.2f %% of a step, at the median of %d (limit 1 %%); the "+
-		"driver's processor time is %+.2f %% of all of the cluster's; %d parts sent to each in %d jobs\n",
-		viewersMany, mid(v.rate), 100*(mid(with.steps)/mid(v.steps)-1), len(with.steps),
-		100*(mid(with.driver)-mid(v.driver))/mid(v.all), with.parts/viewersMany, viewersRounds)
-}
-
-// job runs a job that a number of viewers look at.
-func (v *viewed) job(ctx context.Context, c *lab.Cluster, token string, viewers int, flags ...string) error {
-	driver, all := c.Spent()
-	began := time.Now()
-	id, err := c.Detach(flags...)
-	if err != nil {
+// viewed measures the stretches of a job, which it cancels.
+func viewed(ctx context.Context, c *lab.Cluster, id, token string) error {
+	url := "http://" + c.Driver.Ready["http"] + "/jobs/" + id + "/live"
+	if _, err := stretched(ctx, c, id, url, token, 0); err != nil { // the job begins
 		return err
 	}
-	var looking sync.WaitGroup
-	parts := make([]int, viewers)
-	for k := range viewers {
-		looking.Go(func() { parts[k] = look(ctx, "http://"+c.Driver.Ready["http"]+"/jobs/"+id+"/live", token) })
+	var alone, with []stretch
+	for k := range 2*viewersTurns + 1 {
+		of, n := &alone, 0
+		if k%2 == 1 {
+			of, n = &with, viewersMany
+		}
+		s, err := stretched(ctx, c, id, url, token, n)
+		if err != nil {
+			return err
+		}
+		*of = append(*of, s)
 	}
-	client, end, err := c.Client()
-	if err != nil {
+	if err := c.Cancel(id); err != nil {
 		return err
-	}
-	defer end()
-	err = lab.Await("the end of "+id, func() (bool, error) {
-		reply, err := client.Jobs(ctx, &wire.JobsRequest{Id: id})
-		return err == nil && reply.Jobs[0].EndedUnixNs != 0, err
-	})
-	if err != nil {
-		return err
-	}
-	took := time.Since(began)
-	after, whole := c.Spent()
-	looking.Wait()
-	for _, n := range parts {
-		v.parts += n
 	}
 	steps, err := lab.ReadSteps(c.Log(id))
 	if err != nil {
 		return err
 	}
-	v.steps = append(v.steps, lab.Seconds(steps)...)
-	v.rate = append(v.rate, float64(len(steps))/took.Seconds())
-	v.driver, v.all = append(v.driver, after-driver), append(v.all, whole-all)
+	at, err := offsets(c.Log(id))
+	if err != nil {
+		return err
+	}
+	for _, way := range [][]stretch{alone, with} {
+		for i := range way {
+			way[i].takes(steps, at)
+		}
+	}
+	fmt.Printf("a job of %.0f steps a second, %d turns of %v:\n", float64(alone[0].steps)/viewersStretch.Seconds(),
+		viewersTurns, viewersStretch)
+	compare("none, beside the turns around it without", alone[1:viewersTurns], alone[:viewersTurns-1], alone[2:])
+	compare(fmt.Sprintf("%d viewers, %d parts to each in a turn (limit 1 %%)", viewersMany,
+		with[0].parts/viewersMany), with, alone, alone[1:])
+	last := with[viewersTurns-1]
+	fmt.Printf("  opened the last time: %.2f s of the driver's processor, of %d steps since the time before, and its "+
+		"own work of %v\n", last.opened, 2*last.steps, viewersOpen)
 	return nil
 }
 
-// look takes what a page sends until it ends, and returns how many parts that was.
-func look(ctx context.Context, url, token string) (parts int) {
+// stretched has a number of viewers look at a job for a while.
+func stretched(ctx context.Context, c *lab.Cluster, id, url, token string, viewers int) (s stretch, err error) {
+	end := func() (int, error) { return 0, nil }
+	if viewers > 0 {
+		before, _ := c.Spent()
+		if end, err = lookers(ctx, url, token, viewers); err != nil {
+			return s, err
+		}
+		time.Sleep(viewersOpen)
+		after, _ := c.Spent()
+		s.opened = after - before
+	}
+	driver, all := c.Spent()
+	if s.from, err = size(c.Log(id)); err != nil {
+		return s, err
+	}
+	time.Sleep(viewersStretch)
+	if s.to, err = size(c.Log(id)); err != nil {
+		return s, err
+	}
+	s.driver, s.all = c.Spent()
+	s.driver, s.all = s.driver-driver, s.all-all
+	s.parts, err = end()
+	return s, err
+}
+
+// size returns how many bytes a file has; none where there is none yet.
+func size(path string) (int64, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// offsets returns where the step lines of an event log end.
+func offsets(log string) (ends []int64, err error) {
+	raw, err := os.ReadFile(log)
+	at := int64(0)
+	for line := range bytes.Lines(raw) {
+		if at += int64(len(line)); bytes.Contains(line[:min(20, len(line))], []byte(`"step"`)) {
+			ends = append(ends, at)
+		}
+	}
+	return ends, err
+}
+
+// takes finds what a step of the stretch took.
+func (s *stretch) takes(steps []driver.LogStep, ends []int64) {
+	var sum int64
+	for i, at := range ends[:min(len(ends), len(steps))] {
+		if at > s.from && at <= s.to {
+			p := steps[i].Phases
+			s.steps, sum = s.steps+1, sum+p.Send+p.Compute+p.Collect+p.Update
+		}
+	}
+	s.step = time.Duration(sum).Seconds() / float64(s.steps)
+}
+
+// compare prints by how much stretches differ from those before and after them.
+func compare(name string, with, before, after []stretch) {
+	var step, driver []float64
+	for k, s := range with {
+		b, a := before[k], after[k]
+		step = append(step, 100*(2*s.step/(b.step+a.step)-1))
+		driver = append(driver, 100*(2*s.driver-b.driver-a.driver)/(b.all+a.all))
+	}
+	s, es := mean(step)
+	d, ed := mean(driver)
+	fmt.Printf("  %s: %+.2f ± %.2f %% of a step; the driver's processor time %+.2f ± %.2f %% of the cluster's\n", name,
+		s, es, d, ed)
+}
+
+// mean returns the mean of values, and its standard error.
+func mean(x []float64) (mean, err float64) {
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		err += (v - mean) * (v - mean)
+	}
+	return mean, math.Sqrt(err / float64(len(x)*(len(x)-1)))
+}
+
+// lookers starts a process of n readers of a page, waits until all of them see it, and returns what ends the
+// process and tells how many parts they were sent.
+func lookers(ctx context.Context, url, token string, n int) (func() (int, error), error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, "nice", "-n", "19", self, "-look", url, "-readers", strconv.Itoa(n))
+	cmd.Env, cmd.Stderr = append(os.Environ(), "TOKEN="+token), os.Stderr
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(said)
+	lines.Scan() // all see it
+	return func() (int, error) {
+		_ = cmd.Process.Signal(os.Interrupt)
+		lines.Scan()
+		parts, err := strconv.Atoi(lines.Text())
+		return parts, errors.Join(err, cmd.Wait())
+	}, nil
+}
+
+// look reads a live page as a number of readers, prints a line when all of them have had a part of it, and when it is
+// interrupted how many parts they were sent.
+func look(ctx context.Context, url string, readers int) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	var all, first sync.WaitGroup
+	parts, errs := make([]int, readers), make([]error, readers)
+	first.Add(readers)
+	for k := range readers {
+		all.Go(func() {
+			seen := sync.OnceFunc(first.Done)
+			parts[k], errs[k] = lookOnce(ctx, url, seen)
+			seen()
+		})
+	}
+	first.Wait()
+	fmt.Println("looking")
+	all.Wait()
+	sum := 0
+	for _, n := range parts {
+		sum += n
+	}
+	fmt.Println(sum)
+	return errors.Join(errs...)
+}
+
+// lookOnce returns how many parts one reader of a live page is sent.
+func lookOnce(ctx context.Context, url string, seen func()) (parts int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return 0
+		return 0, err
 	}
-	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Authorization", "Bearer "+os.Getenv("TOKEN"))
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 0
+		return 0, err
 	}
 	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("%s: %s", url, res.Status)
+	}
 	lines := bufio.NewScanner(res.Body)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
 		if strings.HasPrefix(lines.Text(), "event: part") {
 			parts++
+			seen()
 		}
 	}
-	return parts
+	if ctx.Err() != nil {
+		return parts, nil // it was interrupted
+	}
+	return parts, lines.Err()
 }

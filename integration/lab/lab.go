@@ -162,6 +162,12 @@ func (c *Cluster) Detach(flags ...string) (id string, err error) {
 	return strings.TrimSpace(out), err
 }
 
+// Cancel ends a job at the end of its step.
+func (c *Cluster) Cancel(id string) error {
+	_, err := c.run("cancel", id, "--driver", c.Addr)
+	return err
+}
+
 // Token returns a new token of a role.
 func (c *Cluster) Token(role string) (string, error) {
 	out, err := c.run("token", "create", "--role", role, "--driver", c.Addr)

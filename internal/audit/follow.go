@@ -22,6 +22,7 @@ type Following struct {
 	v      *verifier
 	sum    hash.Hash
 	number int
+	own    bool          // it is trusted
 	older  bool          // its version is an older one, whose decisions this program does not recompute
 	now    time.Duration // when the line before had ended
 }
@@ -55,13 +56,19 @@ func (f *Following) Take(raw []byte) (t Told, err error) {
 	f.number++
 	f.l.Lines = f.l.Lines[:0]
 	had := f.l.Header
+	clear(f.v.r.spans)
+	clear(f.v.r.told)
+	f.v.r.Speeds = f.v.r.Speeds[:0]
+	if f.own && had != nil && !f.older {
+		if err := f.takeOwn(raw, &t); err != nil {
+			return t, err
+		}
+		return t, f.found(&t)
+	}
 	if err := f.l.take(f.number, raw, hex.EncodeToString(f.sum.Sum(nil))); err != nil {
 		return t, err
 	}
 	f.sum.Write(raw)
-	clear(f.v.r.spans)
-	clear(f.v.r.told)
-	f.v.r.Speeds = f.v.r.Speeds[:0]
 	switch {
 	case had == nil:
 		t.Header = f.l.Header
@@ -78,19 +85,24 @@ func (f *Following) Take(raw []byte) (t Told, err error) {
 		t.Line = f.l.Lines[0]
 		f.v.line(&t.Line)
 	}
+	return t, f.found(&t)
+}
+
+// found adds what was recomputed of a line.
+func (f *Following) found(t *Told) error {
 	if len(f.v.r.Violations) > 0 {
-		return t, fault.Newf(fault.Corrupt, f.what, f.l.Path, "%s", f.v.r.Violations[0]).WithHint("see volley verify")
+		return fault.Newf(fault.Corrupt, f.what, f.l.Path, "%s", f.v.r.Violations[0]).WithHint("see volley verify")
 	}
 	t.Report, t.Speeds = f.v.r.told[f.number], f.v.r.Speeds
 	if t.Began, t.Ended, t.Known = f.v.r.Took(f.number); t.Known {
 		f.now = t.Ended
 	} else if t.Header == nil {
-		f.asItIs(&t) // its reports were left out
+		f.asItIs(t) // its reports were left out
 	}
 	if t.Report != nil {
 		t.Executors, t.Lost = f.v.retelling.Executors(t.Report.Pack)
 	}
-	return t, nil
+	return nil
 }
 
 // asItIs takes what a line says of itself, from which nothing was recomputed.

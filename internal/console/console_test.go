@@ -426,8 +426,10 @@ func TestALogThatIsCutOffIsFollowedAnew(t *testing.T) {
 		if err := os.WriteFile(p.path, step.raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		p.mu.Lock()
 		p.read("job")
 		p.read("job")
+		p.mu.Unlock()
 		if got := len(p.follow.Run().Steps); (p.failed != nil) != step.bad || !step.bad && got != step.want {
 			t.Errorf("of %d bytes %d steps, want %d: %v", len(step.raw), got, step.want, p.failed)
 		}

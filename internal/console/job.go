@@ -2,7 +2,6 @@ package console
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,20 +22,21 @@ const mostJobs = 16
 
 // jobPage is how a job goes, as its event log has it so far.
 type jobPage struct {
-	mu     sync.Mutex
-	path   string
-	follow *history.Following
-	at     int64 // what was read of the log
-	size   int64 // what it has
-	failed error
-	anew   bool  // it was begun anew, and has not come to where it was yet
-	until  int64 // where that was
-	info   *wire.JobInfo
-	run    history.Run
-	parts  []pages.Part
-	drawn  int64        // what of the log they have
-	used   atomic.Int64 // when it was asked for last, Unix nanoseconds
-	chases bool         // what is not read yet of the log is being read
+	mu      sync.Mutex
+	path    string
+	follow  *history.Following
+	at      int64 // what was read of the log
+	size    int64 // what it has
+	failed  error
+	anew    bool  // it was begun anew, and has not come to where it was yet
+	until   int64 // where that was
+	info    *wire.JobInfo
+	run     history.Run
+	parts   []pages.Part
+	drawn   int64         // what of the log they have
+	used    atomic.Int64  // when it was asked for last, Unix nanoseconds
+	part    []byte        // of the log, being read
+	reading chan struct{} // closed when what is being read was read; nil where nothing is
 }
 
 // jobOf returns a job's page.
@@ -65,59 +65,6 @@ func (c *Console) jobOf(s Source, id string) (*jobPage, error) {
 	return p, nil
 }
 
-// How long a page waits for what is new in a log, and how much of it is read at a time.
-const (
-	readFor  = 100 * time.Millisecond
-	readPart = 1 << 20
-)
-
-// read takes what has come to the log since, for a while, and reports whether there was something.
-func (p *jobPage) read(name string) (news bool) {
-	until := time.Now().Add(readFor)
-	file, err := os.Open(p.path)
-	if err != nil {
-		return false // it is not there yet
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return false
-	}
-	if changed := info.Size() != p.size; p.follow == nil || info.Size() < p.at || p.failed != nil && changed {
-		p.anew = false
-		p.begin(name)
-	}
-	p.size = info.Size()
-	for buf := make([]byte, readPart); p.failed == nil && time.Now().Before(until); {
-		n, err := file.ReadAt(buf, p.at)
-		if n == 0 || err != nil && err != io.EOF {
-			return news
-		}
-		from := p.at
-		p.at, news = p.at+int64(n), true
-		if _, err := p.follow.Write(buf[:n]); err != nil {
-			p.broken(name, from, err)
-		} else {
-			p.anew = p.anew && p.at <= p.until
-		}
-	}
-	return news
-}
-
-// begin reads the log from its beginning.
-func (p *jobPage) begin(name string) { p.follow, p.at, p.failed = history.Follow(p.path, name), 0, nil }
-
-// broken begins anew where a log makes no sense after what was read before: a job that was interrupted goes on from
-// its last checkpoint, and what its log has after that is cut off. One that makes no sense by itself stays as it is.
-func (p *jobPage) broken(name string, from int64, err error) {
-	if p.anew || from == 0 {
-		p.failed = err
-		return
-	}
-	p.anew, p.until = true, from
-	p.begin(name)
-}
-
 // made returns a job's page, and the job.
 func (p *jobPage) made(s Source, id string, now time.Time) (m made, info *wire.JobInfo, err error) {
 	if info, err = s.Job(id); err != nil {
@@ -127,9 +74,6 @@ func (p *jobPage) made(s Source, id string, now time.Time) (m made, info *wire.J
 	defer p.mu.Unlock()
 	p.used.Store(now.UnixNano())
 	news := p.read(info.Job)
-	if p.at < p.size && p.failed == nil {
-		p.chase(info.Job)
-	}
 	if p.drawn != p.at || p.info == nil || over(info) != over(p.info) || news {
 		began := time.Now()
 		p.draw(id, info)
@@ -137,7 +81,7 @@ func (p *jobPage) made(s Source, id string, now time.Time) (m made, info *wire.J
 	}
 	p.info = info
 	m.parts = append([]pages.Part{{ID: "state", HTML: p.state(now)}}, p.parts...)
-	m.ended = over(info) && (p.at == p.size || p.failed != nil) && !news
+	m.ended = over(info) && (p.whole() || p.failed != nil) && !news
 	return m, info, nil
 }
 
@@ -148,40 +92,6 @@ func (p *jobPage) draw(id string, info *wire.JobInfo) {
 	}
 	p.run.Goes, p.run.Partial = !over(info), p.at < p.size
 	p.parts, p.drawn = p.figures(id), p.at
-}
-
-// How much of a core reading what a log has already may take, and for how long it goes on when its page is looked at no
-// more.
-const (
-	chasePause = readFor
-	chaseFor   = 10 * time.Second
-)
-
-// chase reads on until there is no more, beside the pages that are made meanwhile.
-func (p *jobPage) chase(name string) {
-	if p.chases {
-		return
-	}
-	p.chases = true
-	go func() {
-		for more := true; more; more = p.readOn(name) {
-			time.Sleep(chasePause)
-		}
-	}()
-}
-
-// readOn reads for a while, and reports whether there is more to read and a reader who waits for it.
-func (p *jobPage) readOn(name string) (more bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	defer func() {
-		if r := recover(); r != nil {
-			more, p.failed = false, fmt.Errorf("line by line it comes to %v", r)
-		}
-		p.chases = more
-	}()
-	p.read(name)
-	return p.at < p.size && p.failed == nil && time.Since(time.Unix(0, p.used.Load())) < chaseFor
 }
 
 // mostCompared is how many jobs are compared at a time.

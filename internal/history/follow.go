@@ -57,6 +57,13 @@ func Follow(path, name string) *Following {
 		speeds: map[string][]float64{}}
 }
 
+// FollowOwn begins to follow the log of a path that this cluster writes itself.
+func FollowOwn(path, name string) *Following {
+	f := Follow(path, name)
+	f.log = audit.FollowOwn("show", path)
+	return f
+}
+
 // Write takes what has come to the log. It fails once a line makes no sense, and takes none after it.
 func (f *Following) Write(raw []byte) (n int, err error) {
 	n = len(raw)
