@@ -110,7 +110,7 @@ func (d *sourceDecl) bytes() (n int64) {
 type packDecl struct {
 	rows    func() []pack.Rows // of each
 	nodes   []int
-	options pack.Options
+	options []pack.Options // of each
 	input   int
 }
 

@@ -70,7 +70,7 @@ func (m *Maker) Make(ctx context.Context, node int) (*pack.Pack, error) {
 
 // get makes or finds one of the packs of a declaration.
 func (m *Maker) get(ctx context.Context, decl *packDecl, which int, rows pack.Rows) (*pack.Pack, error) {
-	o := decl.options
+	o := decl.options[which]
 	o.Workers = m.Workers
 	identity := m.Graph.identityOf(decl.input, m.Program)
 	if which > 0 {

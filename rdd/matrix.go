@@ -39,7 +39,27 @@ func PackEntries(ds Dataset[Entry], options ...PackOption) (rows, columns Packed
 		m := &matrix{ds: ds}
 		return []pack.Rows{matrixRows{m.byRow}, matrixRows{m.byColumn}}
 	}
-	ids := declarePacks(ds, []string{"rows of entries", "columns of entries"}, make, options)
+	o := optionsOf(options)
+	return declarePair(ds, [2]packKind{{"rows of entries", o}, {"columns of entries", o}}, make)
+}
+
+// PackRows lays the entries of a matrix out by row alone, as PackEntries does, in less time and memory. What the second
+// pack has of each column is its number, as Label, and two values: how many entries it has, and in how many rows these
+// are.
+func PackRows(ds Dataset[Entry], options ...PackOption) (rows, columns Packed[Point]) {
+	options = append(options, func(o *pack.Options) { o.Sparse = true })
+	make := func() []pack.Rows {
+		m := &matrix{ds: ds, rowsOnly: true}
+		return []pack.Rows{matrixRows{m.byRow}, columnCounts{m.byRow}}
+	}
+	all, counts := optionsOf(options), optionsOf(options)
+	counts.Sparse, counts.Float32 = false, false // which has no room for large counts
+	return declarePair(ds, [2]packKind{{"rows of entries alone", all}, {"counts of their columns", counts}}, make)
+}
+
+// declarePair declares two packs that are made together.
+func declarePair(ds Dataset[Entry], kinds [2]packKind, make func() []pack.Rows) (rows, columns Packed[Point]) {
+	ids := declarePacks(ds, kinds[:], make)
 	return Packed[Point]{g: ds.g, id: ids[0]}, Packed[Point]{g: ds.g, id: ids[1]}
 }
 
@@ -47,6 +67,7 @@ func PackEntries(ds Dataset[Entry], options ...PackOption) (rows, columns Packed
 // more numbers comes first: it is made from the other, before that is in order.
 type matrix struct {
 	ds            Dataset[Entry]
+	rowsOnly      bool // nothing asks for columns
 	reading       sync.Once
 	failed        error
 	columnsFirst  bool
@@ -83,9 +104,11 @@ func (m *matrix) read(ctx context.Context) error {
 	both.Go(func() { rows = rank(e.parts, e.n, e.rows, func(e *Entry) *int64 { return &e.Row }) })
 	both.Go(func() { columns = rank(e.parts, e.n, e.columns, func(e *Entry) *int64 { return &e.Col }) })
 	both.Wait()
-	m.columnsFirst = len(columns.all) > len(rows.all)
+	m.columnsFirst = !m.rowsOnly && len(columns.all) > len(rows.all)
 	m.first, m.room = e.placed(rows, columns, m.columnsFirst)
-	m.first = m.first.transposed(m.room)
+	if m.first = m.first.transposed(m.room); m.rowsOnly {
+		m.room = nil
+	}
 	return nil
 }
 
@@ -259,17 +282,68 @@ func (c *compressed) chunk(which []int) *rows.Chunk {
 	return out
 }
 
-// declarePacks declares packs that are made together of a dataset's rows.
-func declarePacks[T any](ds Dataset[T], kinds []string, rows func() []pack.Rows, options []PackOption) []int {
-	var o pack.Options
+// columnCounts hands out of each column its number, how many entries it has, and in how many rows these are.
+type columnCounts struct {
+	rows func(context.Context) (*compressed, error)
+}
+
+func (columnCounts) Len() int { return 1 }
+
+func (m columnCounts) Read(ctx context.Context, _ int, yield func(*rows.Chunk) error) error {
+	all, err := m.rows(ctx)
+	if err != nil {
+		return err
+	}
+	counts := all.countColumns()
+	for from := 0; from < len(all.columns); from += chunkRows {
+		to := min(from+chunkRows, len(all.columns))
+		out := &rows.Chunk{Width: 2, Values: counts[2*from : 2*to]}
+		for _, number := range all.columns[from:to] {
+			out.Labels = append(out.Labels, float64(number))
+		}
+		if err := yield(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// countColumns returns two numbers of each column: how many entries it has, and in how many rows.
+func (c *compressed) countColumns() []float64 {
+	counts := make([]float64, 2*len(c.columns))
+	for row := range c.rows {
+		before := int32(-1)
+		for _, column := range c.at[c.starts[row]:c.starts[row+1]] {
+			if counts[2*column]++; column != before {
+				counts[2*column+1]++
+			}
+			before = column
+		}
+	}
+	return counts
+}
+
+// packKind is what a pack is of, and how it is laid out.
+type packKind struct {
+	name    string
+	options pack.Options
+}
+
+func optionsOf(options []PackOption) (o pack.Options) {
 	for _, set := range options {
 		set(&o)
 	}
-	d := &packDecl{rows: rows, options: o, input: ds.id}
+	return o
+}
+
+// declarePacks declares packs that are made together of a dataset's rows.
+func declarePacks[T any](ds Dataset[T], kinds []packKind, rows func() []pack.Rows) []int {
+	d := &packDecl{rows: rows, input: ds.id}
 	ds.g.mayPack(ds.id)
 	for _, kind := range kinds {
-		id := ds.g.add(node{kind: "pack", typ: row.TypeName[T](), detail: fmt.Sprintf("%s %+v", kind, o),
-			inputs: []int{ds.id}, pack: d})
+		d.options = append(d.options, kind.options)
+		id := ds.g.add(node{kind: "pack", typ: row.TypeName[T](),
+			detail: fmt.Sprintf("%s %+v", kind.name, kind.options), inputs: []int{ds.id}, pack: d})
 		ds.g.node(id).task = makePack(id)
 		ds.g.node(id).reads = func(int, int) []int { return allParts(ds.parts()) }
 		d.nodes = append(d.nodes, id)

@@ -2,6 +2,7 @@ package rdd
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -96,4 +97,37 @@ func ordered(t rapid.TB, m matrixRows, entries []Entry, of func(Entry) (row, col
 	if len(wanted) > 0 || got == 0 {
 		t.Fatalf("%d rows are not there", len(wanted))
 	}
+}
+
+// TestRowsAloneHaveCountsOfColumns: rows as PackEntries has them, and of each column how many entries it has, in how
+// many rows.
+func TestRowsAloneHaveCountsOfColumns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.OneOf(rapid.Int64Range(-3, 30), rapid.Int64Range(1<<40, 1<<40+5))
+		entries := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Entry {
+			return Entry{Row: number.Draw(t, "row"), Col: number.Draw(t, "column"), Value: 1}
+		}), 1, 200).Draw(t, "entries")
+		g := NewGraph()
+		m := &matrix{ds: Parallelize(g, 2, entries...), rowsOnly: true}
+		ordered(t, matrixRows{m.byRow}, entries, func(e Entry) (row, column int64) { return e.Row, e.Col })
+		want, in := map[int64][2]float64{}, map[[2]int64]bool{}
+		for _, e := range entries {
+			counts := want[e.Col]
+			counts[0]++
+			if at := [2]int64{e.Row, e.Col}; !in[at] {
+				in[at], counts[1] = true, counts[1]+1
+			}
+			want[e.Col] = counts
+		}
+		got := map[int64][2]float64{}
+		err := columnCounts{m.byRow}.Read(context.Background(), 0, func(c *rows.Chunk) error {
+			for i, column := range c.Labels {
+				got[int64(column)] = [2]float64(c.Values[2*i:])
+			}
+			return nil
+		})
+		if err != nil || !maps.Equal(got, want) {
+			t.Fatalf("%v, %v, want %v", got, err, want)
+		}
+	})
 }

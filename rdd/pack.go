@@ -58,7 +58,7 @@ func Pack[T any](ds Dataset[T], options ...PackOption) Packed[T] {
 		}
 	}
 	made := func() []pack.Rows { return []pack.Rows{rows()} }
-	return Packed[T]{g: ds.g, id: declarePacks(ds, []string{"rows"}, made, options)[0]}
+	return Packed[T]{g: ds.g, id: declarePacks(ds, []packKind{{"rows", optionsOf(options)}}, made)[0]}
 }
 
 // chunkRows is how many rows a derived dataset hands to the packer at a time, or as many as

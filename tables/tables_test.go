@@ -31,6 +31,8 @@ type args struct {
 	Every  int
 	Stop   int // tick after which the program stops; 0 is never
 	Fail   string
+	// Sharing is how many workers an executor has; 0 is not known.
+	Sharing int
 }
 
 type plan struct {
@@ -60,6 +62,13 @@ func (p plan) clock(c *tables.Clock[int, int64, state], a args) error {
 	if c.Param != 7 || c.Notes(func() any { return c.Worker() }) != c.Worker() {
 		return fmt.Errorf("parameter %d, notes %v", c.Param, c.Notes(func() any { return nil }))
 	}
+	shared := c.SharedNotes(func() any { return new(sync.Map) }).(*sync.Map)
+	if shared.Store(c.Worker(), true); c.SharedNotes(func() any { return nil }) != any(shared) {
+		return errors.New("the notes of an executor are made again")
+	}
+	if n := lengthOf(shared); a.Sharing > 0 && c.Number() > 0 && n != a.Sharing {
+		return fmt.Errorf("%d workers share notes, want %d", n, a.Sharing)
+	}
 	if c.State.Seen == nil {
 		c.State.Seen = make([]int32, rows)
 	}
@@ -82,6 +91,11 @@ func (p plan) clock(c *tables.Clock[int, int64, state], a args) error {
 		sums.Inc((row+1)%rows, column, 1/float64(3+r)+sums.Row(row).At(column)/1e3)
 	}
 	return nil
+}
+
+func lengthOf(m *sync.Map) (n int) {
+	m.Range(func(any, any) bool { n++; return true })
+	return n
 }
 
 func broken(how string, c *tables.Clock[int, int64, state], p plan, r int64) error {
@@ -214,7 +228,7 @@ func TestEveryUpdateCountsOnce(t *testing.T) {
 // TestExactTablesHaveTheSameBits, however many executors and slots there are, and under ssp(0) as under bsp.
 func TestExactTablesHaveTheSameBits(t *testing.T) {
 	t.Parallel()
-	want, err := run(t, args{Model: tables.BSP(), Clocks: clocks, Every: 4}, "--executors", "1")
+	want, err := run(t, args{Model: tables.BSP(), Clocks: clocks, Every: 4, Sharing: splits}, "--executors", "1")
 	if err != nil {
 		t.Fatal(err)
 	}

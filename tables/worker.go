@@ -92,6 +92,17 @@ func (c *Clock[P, D, S]) Notes(make func() any) any {
 	return c.w.notes
 }
 
+// SharedNotes does the same for all workers of an executor, which use what make has made side by side.
+func (c *Clock[P, D, S]) SharedNotes(make func() any) any {
+	x := c.w.executor
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.notes == nil {
+		x.notes = make()
+	}
+	return x.notes
+}
+
 // Rows yields the rows of the worker's split, in the same order each time.
 func (c *Clock[P, D, S]) Rows() iter.Seq[D] {
 	return func(yield func(D) bool) {

@@ -24,8 +24,8 @@ type ComponentsPlan struct {
 
 // BuildComponents declares the plan.
 func BuildComponents(g *rdd.Graph, c Edges) *ComponentsPlan {
-	in, out := c.packed(g)
-	return &ComponentsPlan{targets: rdd.ScanBatches(in, addEnds), sources: rdd.ScanBatches(out, addEnds),
+	in, sources := c.packed(g)
+	return &ComponentsPlan{targets: rdd.ScanBatches(in, addTargets), sources: rdd.ScanBatches(sources, addSources),
 		forests: rdd.ScanBatches(in, addForest)}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/volley-engine/volley/internal/fault"
@@ -30,6 +31,16 @@ const mostNode = 1 << 53
 
 // parse reads a line; false where it has no edge.
 func parse(line []byte) (e rdd.Entry, ok bool, err error) {
+	if source, rest, is := digits(line); is && len(rest) > 1 {
+		if target, _, is := digits(rest[1:]); is {
+			return rdd.Entry{Row: target, Col: source, Value: 1}, true, nil
+		}
+	}
+	return parseAny(line)
+}
+
+// parseAny reads a line that is not as most are.
+func parseAny(line []byte) (e rdd.Entry, ok bool, err error) {
 	line = bytes.TrimSpace(bytes.TrimPrefix(line, mark))
 	if len(line) == 0 || line[0] == '#' || line[0] == '%' {
 		return e, false, nil
@@ -47,6 +58,21 @@ func parse(line []byte) (e rdd.Entry, ok bool, err error) {
 		}
 	}
 	return rdd.Entry{Row: ids[1], Col: ids[0], Value: 1}, true, nil
+}
+
+// fewDigits is how many digits a number has at the most that is a node's whatever they are.
+const fewDigits = 15
+
+// digits returns the number that a text begins with, what follows it, and whether it is a node's by its digits alone,
+// with nothing else before what separates it from others.
+func digits(text []byte) (n int64, rest []byte, is bool) {
+	for i, c := range text {
+		if c -= '0'; c > 9 {
+			return n, text[i:], i > 0 && i <= fewDigits && separates(text[i])
+		}
+		n = n*10 + int64(c)
+	}
+	return n, nil, len(text) > 0 && len(text) <= fewDigits
 }
 
 // node returns the number that a text begins with, up to what separates it from others, and whether it is a node's.
@@ -95,9 +121,9 @@ func (d Edges) entries(g *rdd.Graph) rdd.Dataset[rdd.Entry] {
 	}, d.Data...)
 }
 
-// packed lays the edges out by target and by source. All of their values are 1.
-func (d Edges) packed(g *rdd.Graph) (in, out rdd.Packed[rdd.Point]) {
-	return rdd.PackEntries(d.entries(g), rdd.Splits(d.Splits), rdd.Seed(d.Seed), rdd.SinglePrecision())
+// packed lays the edges out by target, and has of each source how many there are. All of their values are 1.
+func (d Edges) packed(g *rdd.Graph) (in, sources rdd.Packed[rdd.Point]) {
+	return rdd.PackRows(d.entries(g), rdd.Splits(d.Splits), rdd.Seed(d.Seed), rdd.SinglePrecision())
 }
 
 // Located returns an error about a line with its file and number, where reading all of them again finds it.
@@ -112,31 +138,31 @@ func (d Edges) Located(ctx context.Context, err error) error {
 	return cmp.Or(failed, err)
 }
 
-// ends are the nodes of a side of the edges, in the order of a pack's rows, with how many others each has edges to.
+// ends are the nodes of a side of the edges, in the order of a pack's rows. Of sources it has how many others each has
+// edges to, too.
 type ends struct {
 	IDs    []float64
 	Others []int64
 	Edges  int64 // of which some may be the same
 }
 
-func addEnds(e ends, _ int, b *rdd.Batch) ends {
+// addTargets adds a batch of edges by target.
+func addTargets(e ends, _ int, b *rdd.Batch) ends {
 	for _, r := range b.Rows {
-		all := b.Indices[b.Offsets[r]:b.Offsets[r+1]]
 		e.IDs = append(e.IDs, b.Labels[r])
-		e.Others = append(e.Others, int64(distinct(all)))
-		e.Edges += int64(len(all))
 	}
 	return e
 }
 
-// distinct returns how many numbers of an ascending list there are.
-func distinct(list []int32) (n int) {
-	for i, x := range list {
-		if i == 0 || x != list[i-1] {
-			n++
-		}
+// addSources adds a batch of counts of edges by source.
+func addSources(e ends, _ int, b *rdd.Batch) ends {
+	for _, r := range b.Rows {
+		counts := b.X64[int(r)*b.Features:]
+		e.IDs = append(e.IDs, b.Labels[r])
+		e.Others = append(e.Others, int64(counts[1]))
+		e.Edges += int64(counts[0])
 	}
-	return n
+	return e
 }
 
 // nodes are the nodes of a graph in order, and what is known of each.
@@ -164,17 +190,48 @@ const mostLeftOut = 8
 
 // index takes the numbers of nodes, of which some may be there twice. Places are kept by number where that takes no
 // more than a few times the numbers' own memory; the place of a number that is left out is that of the next.
-func (n *nodes) index(ids []int64) {
-	first, last := slices.Min(ids), slices.Max(ids)
-	if last-first >= int64(len(ids))*mostLeftOut {
-		slices.Sort(ids)
-		n.IDs = slices.Compact(ids)
-		return
+func (n *nodes) index(sides ...[]ends) {
+	var all [][]float64
+	count, first, last := 0, math.Inf(1), math.Inf(-1)
+	for _, side := range sides {
+		for _, e := range side {
+			all, count = append(all, e.IDs), count+len(e.IDs)
+			for _, id := range e.IDs {
+				first, last = min(first, id), max(last, id)
+			}
+		}
 	}
+	if last-first >= float64(count)*mostLeftOut {
+		n.search(all, count)
+	} else {
+		n.mark(all, int64(first), int64(last))
+	}
+}
+
+// search has the places of nodes be searched for.
+func (n *nodes) search(all [][]float64, count int) {
+	n.IDs = make([]int64, 0, count)
+	for _, ids := range all {
+		for _, id := range ids {
+			n.IDs = append(n.IDs, int64(id))
+		}
+	}
+	slices.Sort(n.IDs)
+	n.IDs = slices.Compact(n.IDs)
+}
+
+// mark keeps the places of nodes by number.
+func (n *nodes) mark(all [][]float64, first, last int64) {
 	n.place = make([]int32, last-first+1)
-	for _, id := range ids {
-		n.place[id-first] = 1
+	count := 0
+	for _, ids := range all {
+		for _, id := range ids {
+			there := &n.place[int64(id)-first]
+			count += 1 - int(*there)
+			*there = 1
+		}
 	}
+	n.IDs = make([]int64, 0, count)
 	for i, there := range n.place {
 		if n.place[i] = int32(len(n.IDs)); there == 1 {
 			n.IDs = append(n.IDs, first+int64(i))
@@ -187,31 +244,25 @@ var errNoEdges = errors.New("there are no edges")
 // nodesOf finds the nodes of both sides.
 func nodesOf(targets, sources []ends) (*nodes, error) {
 	n := &nodes{}
-	var ids []int64
-	for _, side := range [][]ends{targets, sources} {
-		for _, e := range side {
-			for _, id := range e.IDs {
-				ids = append(ids, int64(id))
-			}
-		}
-	}
-	if len(ids) == 0 {
+	if !slices.ContainsFunc(targets, func(e ends) bool { return len(e.IDs) > 0 }) {
 		return nil, fault.New(fault.BadInput, "read", "a graph", errNoEdges)
 	}
-	n.index(ids)
+	n.index(targets, sources)
 	n.Out, n.Into = make([]int32, len(n.IDs)), make([]bool, len(n.IDs))
 	for _, e := range targets {
 		for _, id := range e.IDs {
 			n.Into[n.at(int64(id))] = true
 		}
 	}
+	count := 0
 	for _, e := range sources {
-		n.Lines += e.Edges
+		n.Lines, count = n.Lines+e.Edges, count+len(e.IDs)
 		for k, id := range e.IDs {
 			n.Out[n.at(int64(id))] = int32(e.Others[k])
 			n.Edges += e.Others[k]
 		}
 	}
+	n.Source = make([]int32, 0, count)
 	for node, out := range n.Out {
 		if out > 0 {
 			n.Source = append(n.Source, int32(node))

@@ -280,7 +280,7 @@ func TestPlacesOfNodes(t *testing.T) {
 		for i := range int64(100) {
 			ids = append(ids, -50*step+i*step)
 		}
-		n.index(ids)
+		n.index(side(ids))
 		if dense := n.place != nil; dense != (step < mostLeftOut) {
 			t.Errorf("every %d: kept by number: %v", step, dense)
 		}
@@ -309,6 +309,29 @@ func TestNodesAreAsTheLibraryReadsThem(t *testing.T) {
 	})
 }
 
+// side has nodes of one side of edges, in two splits.
+func side(ids []int64) []ends {
+	all := make([]ends, 2)
+	for i, id := range ids {
+		all[i%2].IDs = append(all[i%2].IDs, float64(id))
+	}
+	return all
+}
+
+// TestLinesAreReadAlike: those that are as most are, and any, by the same rules.
+func TestLinesAreReadAlike(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		line := []byte(rapid.OneOf(rapid.StringMatching(`[0-9]{0,17}[ ,;\t]{0,2}[0-9]{0,17}([ \t].{0,3})?`),
+			rapid.StringMatching(`[-+0-9 \t,;.#%a]{0,12}`)).Draw(t, "line"))
+		got, is, err := parse(line)
+		want, are, wrong := parseAny(line)
+		if got != want || is != are || (err == nil) != (wrong == nil) {
+			t.Fatalf("%q: %v, %v, %v, want %v, %v, %v", line, got, is, err, want, are, wrong)
+		}
+	})
+}
+
 func TestNumbersInOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -317,7 +340,7 @@ func TestNumbersInOrder(t *testing.T) {
 			Draw(t, "ids")
 		want := slices.Compact(slices.Sorted(slices.Values(ids)))
 		n := &nodes{}
-		if n.index(ids); !slices.Equal(n.IDs, want) {
+		if n.index(side(ids[:len(ids)/2]), side(ids[len(ids)/2:])); !slices.Equal(n.IDs, want) {
 			t.Fatalf("%v, want %v", n.IDs, want)
 		}
 		for place, id := range want {

@@ -1,12 +1,12 @@
 package graph
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"math/bits"
 	"slices"
+	"sync/atomic"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/huge"
@@ -68,11 +68,14 @@ type PageRankPlan struct {
 	changes *tables.Table[float64] // by clock
 	work    tables.Work[*walk, rdd.Point, ranked]
 	changed rdd.Scan[ranksOf, float64]
+	exact   bool
 }
 
 // walk is what workers have to know of the graph.
 type walk struct {
 	*nodes
+	Place   []int32 // by node: where its flow is kept
+	Flow    []int32 // by source: the same
 	damping float64
 	begins  []float64 // by node: the probability to begin at it; nil is the same of all
 }
@@ -89,9 +92,9 @@ type ranked struct{ Rank []float64 }
 
 // BuildPageRank declares the plan.
 func BuildPageRank(g *rdd.Graph, c Config) *PageRankPlan {
-	in, out := c.packed(g)
-	p := &PageRankPlan{targets: rdd.ScanBatches(in, addEnds), sources: rdd.ScanBatches(out, addEnds),
-		changed: rdd.ScanBatches(in, addChanged),
+	in, sources := c.packed(g)
+	p := &PageRankPlan{targets: rdd.ScanBatches(in, addTargets), sources: rdd.ScanBatches(sources, addSources),
+		changed: rdd.ScanBatches(in, addChanged), exact: c.Model.Exact(),
 		shares:  tables.New[float64](g, "shares", tables.Dense(0, blockNodes), c.Model),
 		hanging: tables.New[float64](g, "hanging", tables.Dense(1, 1), c.Model),
 		changes: tables.New[float64](g, "changes", tables.Dense(c.MaxIterations+1, 1), c.Model)}
@@ -104,7 +107,8 @@ type own struct {
 	node   []int32
 	from   []int32 // sources, by place, of the edges to node i are from[ends[i]:ends[i+1]]
 	ends   []int
-	flows  []float64 // of all nodes, each at its place
+	flows  []float64 // of all nodes, each at its place, where this worker has taken them
+	shared *atomic.Pointer[taken]
 	place  []int32
 	shares []float64 // by own node: of its rank, what flows along each edge
 	hangs  []bool    // by own node: no edge leaves it
@@ -117,46 +121,42 @@ type own struct {
 // leads to are dealt out by their places.
 func ownOf(c *tables.Clock[*walk, rdd.Point, ranked]) *own {
 	w := c.Param
-	type edges struct {
-		to         int32
-		begin, end int // among from
-	}
-	var all []edges
-	place := flowPlaces(w.Out)
-	sources := make([]int32, len(w.Source)) // their places
-	for i, node := range w.Source {
-		sources[i] = place[node]
-	}
-	var from []int32
-	for _, b := range c.Batches(0, lookNodes) {
-		for _, r := range b.Rows {
-			e := edges{to: w.at(int64(b.Labels[r])), begin: len(from)}
-			row := b.Indices[b.Offsets[r]:b.Offsets[r+1]]
-			for i, source := range row {
-				if i == 0 || source != row[i-1] {
-					from = append(from, sources[source])
-				}
-			}
-			e.end = len(from)
-			all = append(all, e)
+	from, ends, row := read(c)
+	o := &own{ends: []int{0}, place: w.Place, from: make([]int32, 0, len(from)),
+		shared: c.SharedNotes(func() any { return new(atomic.Pointer[taken]) }).(*atomic.Pointer[taken])}
+	for node, r := range row {
+		switch {
+		case r > 0:
+			o.from = append(o.from, from[ends[r-1]:ends[r]]...)
+		case w.Into[node] || node%c.Workers() != c.Worker():
+			continue
 		}
-		c.Worked(float64(len(b.Rows)))
-	}
-	for node, into := range w.Into {
-		if !into && node%c.Workers() == c.Worker() {
-			all = append(all, edges{to: int32(node)})
-		}
-	}
-	slices.SortFunc(all, func(a, b edges) int { return cmp.Compare(a.to, b.to) })
-	o := &own{ends: []int{0}, place: place, from: make([]int32, 0, len(from)),
-		flows: huge.Make[float64](len(w.IDs), len(w.IDs))}
-	for _, e := range all {
-		o.from = append(o.from, from[e.begin:e.end]...)
-		o.node, o.ends = append(o.node, e.to), append(o.ends, len(o.from))
-		n := w.Out[e.to]
+		n := w.Out[node]
+		o.node, o.ends = append(o.node, int32(node)), append(o.ends, len(o.from))
 		o.shares, o.hangs = append(o.shares, 1/float64(max(1, n))), append(o.hangs, n == 0)
 	}
 	return o
+}
+
+// read returns the sources, by place, of a worker's edges of one kind once, row by row, where each row ends, and of
+// each node its row, from 1; 0 has none.
+func read(c *tables.Clock[*walk, rdd.Point, ranked]) (from []int32, ends []int, row []int32) {
+	w := c.Param
+	from, ends, row = make([]int32, 0, int(w.Lines)/c.Workers()), []int{0}, make([]int32, len(w.IDs))
+	for _, b := range c.Batches(0, lookNodes) {
+		for _, r := range b.Rows {
+			row[w.at(int64(b.Labels[r]))] = int32(len(ends))
+			all := b.Indices[b.Offsets[r]:b.Offsets[r+1]]
+			for i, source := range all {
+				if i == 0 || source != all[i-1] {
+					from = append(from, w.Flow[source])
+				}
+			}
+			ends = append(ends, len(from))
+		}
+		c.Worked(float64(len(b.Rows)))
+	}
+	return from, ends, row
 }
 
 // flowPlaces returns where the flow of each node is kept: what many edges carry is looked up often, and lies together;
@@ -181,8 +181,22 @@ func flowPlaces(out []int32) []int32 {
 	return place
 }
 
-// take takes the flows of all nodes as they are in the table.
-func (o *own) take(shares *tables.Access[float64]) {
+// taken are the flows of all nodes that a worker has taken in a clock.
+type taken struct {
+	clock int
+	flows []float64
+}
+
+// take returns the flows of all nodes as they are in the table. Where all workers see the same, those of an executor
+// use what one of them has taken in the same clock: it takes others when all are past it.
+func (o *own) take(clock int, shares *tables.Access[float64], exact bool) []float64 {
+	if t := o.shared.Load(); exact && t != nil && t.clock == clock {
+		return t.flows
+	}
+	o.shared.Store(nil) // what is of an earlier clock is about to be overwritten
+	if o.flows == nil {
+		o.flows = huge.Make[float64](len(o.place), len(o.place))
+	}
 	for at := 0; at < len(o.flows); at += blockNodes {
 		nodes := o.place[at:min(at+blockNodes, len(o.place))]
 		values := shares.Row(at / blockNodes).Values
@@ -190,6 +204,10 @@ func (o *own) take(shares *tables.Access[float64]) {
 			o.flows[place] = values[i]
 		}
 	}
+	if exact {
+		o.shared.Store(&taken{clock, o.flows})
+	}
+	return o.flows
 }
 
 // round does a worker's clock: the first puts its nodes' ranks into the tables, each other one replaces them by what
@@ -204,9 +222,9 @@ func (p *PageRankPlan) round(c *tables.Clock[*walk, rdd.Point, ranked]) error {
 		}
 		return nil
 	}
-	o.take(shares)
+	flows := o.take(c.Number(), shares, p.exact)
 	anew := 1 - w.damping + w.damping*hanging.Row(0).Values[0]
-	changed, flows := 0.0, o.flows
+	changed := 0.0
 	for i, node := range o.node {
 		if i%lookNodes == 0 {
 			c.Worked(float64(min(lookNodes, len(o.node)-i)))
@@ -354,7 +372,10 @@ func (p *PageRankPlan) walkOf(ctx context.Context, s *rdd.Session, c Config) (*w
 	if err != nil {
 		return nil, err
 	}
-	w := &walk{nodes: n, damping: c.Damping}
+	w := &walk{nodes: n, Place: flowPlaces(n.Out), damping: c.Damping}
+	for _, node := range n.Source {
+		w.Flow = append(w.Flow, w.Place[node])
+	}
 	for _, id := range c.Personal {
 		if w.begins == nil {
 			w.begins = make([]float64, len(n.IDs))
@@ -372,8 +393,12 @@ func (p *PageRankPlan) walkOf(ctx context.Context, s *rdd.Session, c Config) (*w
 func (p *PageRankPlan) collect(tick *tables.Tick, w *walk, r *Ranks) {
 	sum := 0.0
 	r.Dangling = 0
+	var block []float64
 	for node := range w.IDs {
-		rank := p.shares.At(tick, node/blockNodes).Values[node%blockNodes]
+		if node%blockNodes == 0 {
+			block = p.shares.At(tick, node/blockNodes).Values
+		}
+		rank := block[node%blockNodes]
 		if n := w.Out[node]; n > 0 {
 			rank *= float64(n)
 		} else {

@@ -30,7 +30,7 @@ func main() {
 		err = dataflowPeers(context.Background(), *peers, *only)
 	}
 	if job, tables := strings.CutPrefix(*only, "tables"); err == nil && (*only == "" || tables) {
-		err = tablePeers("integration/bench/peers", *volley, strings.TrimPrefix(job, ","))
+		err = tablePeers(*peers, "integration/bench/peers", *volley, strings.TrimPrefix(job, ","))
 	}
 	if err == nil && (*only == "" || *only == "arrow") {
 		err = arrowPeers("integration/bench/peers")

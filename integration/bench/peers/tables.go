@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -54,6 +56,10 @@ var matches = []match{
 		[][]string{{"graph", "--rows", "20000000", "--scale", "20"}},
 		[]string{"--data", "0.txt", "--max-iterations", "20", "--tol", "0"}, "", true,
 		[][]string{{"graph.py", "networkit", "0.txt"}, {"graph.py", "igraph", "0.txt"}}, ""},
+	{"pagerank", "20 rounds of web-Stanford, with loading",
+		[][]string{{webStanford}},
+		[]string{"--data", "0.txt", "--max-iterations", "20", "--tol", "0"}, "", true,
+		[][]string{{"graph.py", "networkit", "0.txt"}, {"graph.py", "igraph", "0.txt"}}, ""},
 	{"lda", "held-out perplexity, beside Spark",
 		[][]string{{"documents", "--rows", "2200", "--words", "5000", "--k", "50", "--length", "200"}},
 		[]string{"--data", "train", "--test", "test", "--topics", "50", "--splits", "2", "--max-iterations", "50"},
@@ -65,9 +71,12 @@ var matches = []match{
 		[][]string{{"graph.py", "graphx", "0.txt"}}, "spark"},
 }
 
+// webStanford is a graph of the web, beside the peers' scripts.
+const webStanford = "data/web-Stanford/web-Stanford.relabelled.txt.gz"
+
 // tablePeers runs matches, those of a job where one is named. The scripts need the packages that they name; PYTHON is
 // the interpreter that has them.
-func tablePeers(scripts, volley, only string) error {
+func tablePeers(peers, scripts, volley, only string) error {
 	volley, err := filepath.Abs(volley)
 	if err != nil {
 		return err
@@ -79,6 +88,14 @@ func tablePeers(scripts, volley, only string) error {
 	for _, m := range matches {
 		if m.alone != only && (m.alone != "" || only != "" && only != m.name) {
 			continue
+		}
+		if len(m.make) > 0 && m.make[0][0] == webStanford {
+			from := filepath.Join(peers, "..", webStanford)
+			if _, err := os.Stat(from); err != nil {
+				fmt.Printf("%s, %s: skipped: %v\n", m.name, m.measure, err)
+				continue
+			}
+			m.make = [][]string{{webStanford, from}}
 		}
 		if err := m.play(scripts, volley); err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
@@ -138,6 +155,12 @@ func (m match) data(dir, volley string) error {
 	for i, args := range m.make {
 		name := map[string]string{"documents": ".dat", "als": ".csv", "graph": ".txt"}[args[0]]
 		path := filepath.Join(dir, strconv.Itoa(i)+name)
+		if args[0] == webStanford {
+			if err := plainEdges(args[1], filepath.Join(dir, strconv.Itoa(i)+".txt")); err != nil {
+				return err
+			}
+			continue
+		}
 		args = slices.Concat([]string{"generate"}, args, []string{"--out", path})
 		if _, err := output(dir, volley, args...); err != nil {
 			return err
@@ -154,6 +177,30 @@ func (m match) data(dir, volley string) error {
 		}
 	}
 	return nil
+}
+
+// plainEdges writes the edges of a compressed file as all systems read them: with one blank, and no comments.
+func plainEdges(from, to string) error {
+	file, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	unpacked, err := gzip.NewReader(file)
+	if err != nil {
+		return err
+	}
+	var out strings.Builder
+	lines := bufio.NewScanner(unpacked)
+	for lines.Scan() {
+		if text := lines.Text(); !strings.HasPrefix(text, "#") {
+			out.WriteString(strings.Join(strings.Fields(text), " ") + "\n")
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	return os.WriteFile(to, []byte(out.String()), 0o600)
 }
 
 // split writes every eleventh line of documents, every tenth of ratings, to the file of the test, and the others to
