@@ -297,7 +297,7 @@ func (m columnCounts) Read(ctx context.Context, _ int, yield func(*rows.Chunk) e
 	counts := all.countColumns()
 	for from := 0; from < len(all.columns); from += chunkRows {
 		to := min(from+chunkRows, len(all.columns))
-		out := &rows.Chunk{Width: 2, Values: counts[2*from : 2*to]}
+		out := &rows.Chunk{Width: 2, Values: counts[2*from : 2*to : 2*to]}
 		for _, number := range all.columns[from:to] {
 			out.Labels = append(out.Labels, float64(number))
 		}
@@ -314,8 +314,8 @@ func (c *compressed) countColumns() []float64 {
 	for row := range c.rows {
 		before := int32(-1)
 		for _, column := range c.at[c.starts[row]:c.starts[row+1]] {
-			if counts[2*column]++; column != before {
-				counts[2*column+1]++
+			if counts[2*int(column)]++; column != before {
+				counts[2*int(column)+1]++
 			}
 			before = column
 		}

@@ -67,6 +67,7 @@ type executor struct {
 	mu      sync.Mutex
 	changed signal
 	workers []*worker
+	noting  sync.Mutex
 	notes   any // the program's, of all workers
 	spending
 }

@@ -92,11 +92,13 @@ func (c *Clock[P, D, S]) Notes(make func() any) any {
 	return c.w.notes
 }
 
-// SharedNotes does the same for all workers of an executor, which use what make has made side by side.
+// SharedNotes returns what make has made for all workers of the executor, which use it side by side; else it is as
+// Notes. Make uses no table. Workers are in different clocks at a time, but for what they do with tables that are exact
+// (Model.Exact): there what one has read in a clock is what all of them read in it.
 func (c *Clock[P, D, S]) SharedNotes(make func() any) any {
 	x := c.w.executor
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.noting.Lock()
+	defer x.noting.Unlock()
 	if x.notes == nil {
 		x.notes = make()
 	}

@@ -21,12 +21,13 @@ import (
 	"github.com/volley-engine/volley/driver"
 	"github.com/volley-engine/volley/integration/lab"
 	"github.com/volley-engine/volley/internal/synth"
+	"github.com/volley-engine/volley/internal/wire"
 )
 
 // What those who look at a job's page cost it: of one job on two executor processes, stretches without viewers and with
 // fifty, in turns, each beside those around it: a machine's speed drifts by more than viewers cost. Stretches without
-// any, beside those around them, say what that leaves. Readers are a process of their own, which runs when nothing
-// else does: browsers are on other machines than the cluster.
+// any, beside those around them, say what that leaves. Readers are a process of their own, of the lowest
+// priority: browsers are on other machines than the cluster.
 const (
 	viewersTurns   = 30
 	viewersStretch = 4 * time.Second
@@ -38,7 +39,6 @@ const (
 type stretch struct {
 	from, to    int64   // bytes of the event log
 	driver, all float64 // seconds of processors of the driver, and of all of the cluster's processes
-	opened      float64 // seconds of the driver's processor to open the page
 	step        float64 // mean seconds of a step
 	steps       int
 	parts       int // that viewers were sent
@@ -87,19 +87,20 @@ func viewed(ctx context.Context, c *lab.Cluster, id, token string) error {
 	if _, err := stretched(ctx, c, id, url, token, 0); err != nil { // the job begins
 		return err
 	}
-	var alone, with []stretch
+	var alone, opening, with []stretch
 	for k := range 2*viewersTurns + 1 {
-		of, n := &alone, 0
-		if k%2 == 1 {
-			of, n = &with, viewersMany
-		}
-		s, err := stretched(ctx, c, id, url, token, n)
+		n := viewersMany * (k % 2)
+		all, err := stretched(ctx, c, id, url, token, n)
 		if err != nil {
 			return err
 		}
-		*of = append(*of, s)
+		if n == 0 {
+			alone = append(alone, all...)
+		} else {
+			opening, with = append(opening, all[0]), append(with, all[1])
+		}
 	}
-	if err := c.Cancel(id); err != nil {
+	if err := ended(c, id); err != nil {
 		return err
 	}
 	steps, err := lab.ReadSteps(c.Log(id))
@@ -110,9 +111,11 @@ func viewed(ctx context.Context, c *lab.Cluster, id, token string) error {
 	if err != nil {
 		return err
 	}
-	for _, way := range [][]stretch{alone, with} {
+	for _, way := range [][]stretch{alone, opening, with} {
 		for i := range way {
-			way[i].takes(steps, at)
+			if err := way[i].takes(steps, at); err != nil {
+				return err
+			}
 		}
 	}
 	fmt.Printf("a job of %.0f steps a second, %d turns of %v:\n", float64(alone[0].steps)/viewersStretch.Seconds(),
@@ -120,35 +123,61 @@ func viewed(ctx context.Context, c *lab.Cluster, id, token string) error {
 	compare("none, beside the turns around it without", alone[1:viewersTurns], alone[:viewersTurns-1], alone[2:])
 	compare(fmt.Sprintf("%d viewers, %d parts to each in a turn (limit 1 %%)", viewersMany,
 		with[0].parts/viewersMany), with, alone, alone[1:])
-	last := with[viewersTurns-1]
-	fmt.Printf("  opened the last time: %.2f s of the driver's processor, of %d steps since the time before, and its "+
-		"own work of %v\n", last.opened, 2*last.steps, viewersOpen)
+	compare(fmt.Sprintf("the %v in which they open it, after about %d steps", viewersOpen,
+		steps[len(steps)-1].Step/2), opening, alone, alone[1:])
 	return nil
 }
 
-// stretched has a number of viewers look at a job for a while.
-func stretched(ctx context.Context, c *lab.Cluster, id, url, token string, viewers int) (s stretch, err error) {
-	end := func() (int, error) { return 0, nil }
-	if viewers > 0 {
-		before, _ := c.Spent()
-		if end, err = lookers(ctx, url, token, viewers); err != nil {
-			return s, err
-		}
-		time.Sleep(viewersOpen)
-		after, _ := c.Spent()
-		s.opened = after - before
+// ended cancels a job, and waits until it has ended.
+func ended(c *lab.Cluster, id string) error {
+	if err := c.Cancel(id); err != nil {
+		return err
 	}
+	client, end, err := c.Client()
+	if err != nil {
+		return err
+	}
+	defer end()
+	return lab.Await("the end of "+id, func() (bool, error) {
+		reply, err := client.Jobs(context.Background(), &wire.JobsRequest{Id: id})
+		return err == nil && reply.Jobs[0].EndedUnixNs != 0, err
+	})
+}
+
+// stretched returns a stretch of a job without viewers, or two with some: the one in which they open its page, and the
+// one in which they look at it.
+func stretched(ctx context.Context, c *lab.Cluster, id, url, token string, viewers int) ([]stretch, error) {
+	if viewers == 0 {
+		alone, err := during(c, id, viewersStretch, func() error { return nil })
+		return []stretch{alone}, err
+	}
+	var end func() (int, error)
+	opening, err := during(c, id, viewersOpen, func() (err error) {
+		end, err = lookers(ctx, url, token, viewers)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	with, err := during(c, id, viewersStretch, func() error { return nil })
+	var failed error
+	with.parts, failed = end()
+	return []stretch{opening, with}, errors.Join(err, failed)
+}
+
+// during returns the stretch of a job in which something is done, and that lasts a while after.
+func during(c *lab.Cluster, id string, lasts time.Duration, do func() error) (s stretch, err error) {
 	driver, all := c.Spent()
 	if s.from, err = size(c.Log(id)); err != nil {
 		return s, err
 	}
-	time.Sleep(viewersStretch)
-	if s.to, err = size(c.Log(id)); err != nil {
+	if err := do(); err != nil {
 		return s, err
 	}
+	time.Sleep(lasts)
 	s.driver, s.all = c.Spent()
 	s.driver, s.all = s.driver-driver, s.all-all
-	s.parts, err = end()
+	s.to, err = size(c.Log(id))
 	return s, err
 }
 
@@ -177,7 +206,7 @@ func offsets(log string) (ends []int64, err error) {
 }
 
 // takes finds what a step of the stretch took.
-func (s *stretch) takes(steps []driver.LogStep, ends []int64) {
+func (s *stretch) takes(steps []driver.LogStep, ends []int64) error {
 	var sum int64
 	for i, at := range ends[:min(len(ends), len(steps))] {
 		if at > s.from && at <= s.to {
@@ -185,7 +214,11 @@ func (s *stretch) takes(steps []driver.LogStep, ends []int64) {
 			s.steps, sum = s.steps+1, sum+p.Send+p.Compute+p.Collect+p.Update
 		}
 	}
+	if s.steps == 0 {
+		return errors.New("a stretch has no step")
+	}
 	s.step = time.Duration(sum).Seconds() / float64(s.steps)
+	return nil
 }
 
 // compare prints by how much stretches differ from those before and after them.
@@ -194,7 +227,7 @@ func compare(name string, with, before, after []stretch) {
 	for k, s := range with {
 		b, a := before[k], after[k]
 		step = append(step, 100*(2*s.step/(b.step+a.step)-1))
-		driver = append(driver, 100*(2*s.driver-b.driver-a.driver)/(b.all+a.all))
+		driver = append(driver, 100*(s.driver/s.all-(b.driver+a.driver)/(b.all+a.all)))
 	}
 	s, es := mean(step)
 	d, ed := mean(driver)
@@ -230,7 +263,9 @@ func lookers(ctx context.Context, url, token string, n int) (func() (int, error)
 		return nil, err
 	}
 	lines := bufio.NewScanner(said)
-	lines.Scan() // all see it
+	if !lines.Scan() { // all see it
+		return nil, errors.Join(fmt.Errorf("the readers of %s do not see it", url), cmd.Wait())
+	}
 	return func() (int, error) {
 		_ = cmd.Process.Signal(os.Interrupt)
 		lines.Scan()

@@ -7,8 +7,9 @@ import (
 	"github.com/volley-engine/volley/driver"
 )
 
-// FollowOwn begins to follow the log of a path that this cluster writes itself. What follows from a line's reports is
-// recomputed, as of any log, but neither read nor compared: a page is open on it while its job runs.
+// FollowOwn begins to follow the log of a path that a job of this cluster writes. What follows from a line's reports is
+// recomputed, as of any log, but neither read nor compared: a page is open on it while its job runs. Other lines are
+// checked, as the job is a user's program.
 func FollowOwn(what, path string) *Following {
 	f := Follow(what, path)
 	f.own = true
@@ -28,22 +29,40 @@ func (f *Following) takeOwn(raw []byte, t *Told) error {
 	}
 	t.Line = f.l.Lines[0]
 	switch l, v := &t.Line, f.v; {
-	case l.Pack != nil:
-		v.pack(l.Pack, l.Number)
 	case l.Resume != nil:
 		v.steps = l.Resume.Step
 		v.goesOn(l.Resume, l.Number)
 	case l.Step != nil:
-		if r := v.reported(l.Step.LogReports, l.Number); r != nil {
-			l.Step = stepOf(r, l.Step)
-			v.update = l.Step.Phases.Update
-		}
+		v.ownStep(l)
 	case l.Evaluation != nil:
-		if r := v.reported(l.Evaluation.LogReports, l.Number); r != nil {
-			l.Evaluation = passOf(r, l.Evaluation)
-		}
+		v.ownPass(l)
+	default:
+		v.line(l)
 	}
 	return nil
+}
+
+func (v *verifier) ownStep(l *Line) {
+	r := v.reported(l.Step.LogReports, l.Number)
+	if r != nil {
+		l.Step = stepOf(r, l.Step)
+		v.update = l.Step.Phases.Update
+	}
+	v.steps = l.Step.Step
+	v.worked(l.Number, l.Step.C, l.Step.Phases.Compute+l.Step.Phases.Collect, r)
+}
+
+func (v *verifier) ownPass(l *Line) {
+	if c := l.Evaluation.Commit; c != nil {
+		v.tick.turned(l.Number, c.Loop, c.Iteration, c.Values)
+	}
+	r := v.reported(l.Evaluation.LogReports, l.Number)
+	if r != nil {
+		l.Evaluation = passOf(r, l.Evaluation)
+	}
+	if l.Evaluation.Work {
+		v.worked(l.Number, l.Evaluation.C, l.Evaluation.TookNs, r)
+	}
 }
 
 // stepOf returns a step's line as its reports give it, with what its own says that they do not.
@@ -63,7 +82,7 @@ func passOf(r *driver.StepReport, said *driver.LogEvaluation) *driver.LogEvaluat
 
 // ownMembers are the members of steps' and passes' lines that do not follow from their reports.
 var ownMembers = map[string]bool{"event": true, "iteration": true, "loop": true, "values": true, "phases_ns": true,
-	"objective": true, "params": true, "commit": true, "reports": true, "reports_left_out": true}
+	"objective": true, "params": true, "commit": true, "reports": true}
 
 // shortened returns the line of a step or a pass without what follows from its reports; other lines, and those without
 // reports, as they are.
@@ -73,7 +92,10 @@ func shortened(raw []byte) []byte {
 	}
 	short, has := []byte{'{'}, false
 	for name, member := range members(raw) {
-		if ownMembers[string(name)] {
+		switch {
+		case string(name) == "reports_left_out":
+			return raw
+		case ownMembers[string(name)]:
 			short, has = append(append(short, member...), ','), has || string(name) == "reports"
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // BenchmarkJobPage measures the first view of a job's page, and what a step costs that comes while it is looked at: the
-// log's line is checked, and the page is made from it.
+// log's line is followed, and the page is made from it.
 func BenchmarkJobPage(b *testing.B) {
 	for _, splits := range []int{16, 500, 5000} {
 		lines := logtest.Large(b, splits, 40)

@@ -26,6 +26,7 @@ type jobPage struct {
 	path    string
 	follow  *history.Following
 	at      int64 // what was read of the log
+	taken   int   // parts that were read
 	size    int64 // what it has
 	failed  error
 	anew    bool  // it was begun anew, and has not come to where it was yet
@@ -371,7 +372,7 @@ func (c *Console) eventLog(s Source, w http.ResponseWriter, r *http.Request) {
 	defer file.Close()
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Content-Disposition", "attachment; filename=\"events.jsonl\"")
-	for buf := make([]byte, readPart); ; {
+	for buf := make([]byte, 1<<20); ; {
 		n, err := file.Read(buf)
 		web.Extend(w)
 		if _, failed := w.Write(buf[:n]); failed != nil || err != nil || !c.still(r) {

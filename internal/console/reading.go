@@ -20,7 +20,7 @@ const (
 // read has what has come to the log since read, waits for that a while, and reports whether there was something. The
 // page is locked, but for the wait.
 func (p *jobPage) read(name string) (news bool) {
-	before := p.at
+	before := p.taken
 	if p.reading == nil {
 		p.reading = make(chan struct{})
 		go p.chase(name, p.reading)
@@ -32,16 +32,17 @@ func (p *jobPage) read(name string) (news bool) {
 	case <-time.After(readFor):
 	}
 	p.mu.Lock()
-	return p.at != before
+	return p.taken != before
 }
 
-// chase reads on until there is no more, beside the pages that are made meanwhile, when others do not need the
-// processor: a log is as long as its job has been running, and who looks at a job must not slow it.
+// chase reads on until there is no more, beside the pages that are made meanwhile, and after what else the machine has
+// to do, by half a core at the most: a log is as long as its job has been running, and who looks at a job must not slow
+// it.
 func (p *jobPage) chase(name string, done chan struct{}) {
-	yieldProcessor()
+	lowerPriority()
 	defer close(done)
-	for more := true; more; {
-		more = p.readOn(name)
+	for began := time.Now(); p.readOn(name); began = time.Now() {
+		time.Sleep(time.Since(began))
 	}
 }
 
@@ -84,7 +85,7 @@ func (p *jobPage) take(name string) bool {
 		return false
 	}
 	from := p.at
-	p.at += int64(n)
+	p.at, p.taken = p.at+int64(n), p.taken+1
 	if _, err := p.follow.Write(p.part[:n]); err != nil {
 		p.broken(name, from, err)
 	} else {
@@ -112,5 +113,5 @@ func (p *jobPage) broken(name string, from int64, err error) {
 // whole reports whether all that the log has by now was read.
 func (p *jobPage) whole() bool {
 	info, err := os.Stat(p.path)
-	return err == nil && p.at == info.Size() || os.IsNotExist(err) && p.at == 0
+	return err == nil && p.at == info.Size() || os.IsNotExist(err)
 }

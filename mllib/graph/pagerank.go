@@ -74,8 +74,6 @@ type PageRankPlan struct {
 // walk is what workers have to know of the graph.
 type walk struct {
 	*nodes
-	Place   []int32 // by node: where its flow is kept
-	Flow    []int32 // by source: the same
 	damping float64
 	begins  []float64 // by node: the probability to begin at it; nil is the same of all
 }
@@ -104,12 +102,11 @@ func BuildPageRank(g *rdd.Graph, c Config) *PageRankPlan {
 
 // own is the nodes that a worker ranks, and the edges that lead to them.
 type own struct {
-	node   []int32
-	from   []int32 // sources, by place, of the edges to node i are from[ends[i]:ends[i+1]]
-	ends   []int
-	flows  []float64 // of all nodes, each at its place, where this worker has taken them
-	shared *atomic.Pointer[taken]
-	place  []int32
+	node  []int32
+	from  []int32 // sources, by place, of the edges to node i are from[ends[i]:ends[i+1]]
+	ends  []int
+	flows []float64 // of all nodes, each at its place, where this worker has taken them
+	*shared
 	shares []float64 // by own node: of its rank, what flows along each edge
 	hangs  []bool    // by own node: no edge leaves it
 
@@ -117,13 +114,28 @@ type own struct {
 	by      []float64
 }
 
+// shared is what workers of an executor share.
+type shared struct {
+	place  []int32 // by node: where its flow is kept
+	source []int32 // by source: the same
+	taken  atomic.Pointer[taken]
+}
+
+func sharedOf(w *walk) *shared {
+	s := &shared{place: flowPlaces(w.Out), source: make([]int32, len(w.Source))}
+	for i, node := range w.Source {
+		s.source[i] = s.place[node]
+	}
+	return s
+}
+
 // ownOf finds them, in the order of nodes, so that their ranks lie beside one another in the table. Nodes that no edge
 // leads to are dealt out by their places.
 func ownOf(c *tables.Clock[*walk, rdd.Point, ranked]) *own {
 	w := c.Param
-	from, ends, row := read(c)
-	o := &own{ends: []int{0}, place: w.Place, from: make([]int32, 0, len(from)),
-		shared: c.SharedNotes(func() any { return new(atomic.Pointer[taken]) }).(*atomic.Pointer[taken])}
+	o := &own{ends: []int{0}, shared: c.SharedNotes(func() any { return sharedOf(w) }).(*shared)}
+	from, ends, row := readEdges(c, o.source)
+	o.from = make([]int32, 0, len(from))
 	for node, r := range row {
 		switch {
 		case r > 0:
@@ -138,9 +150,9 @@ func ownOf(c *tables.Clock[*walk, rdd.Point, ranked]) *own {
 	return o
 }
 
-// read returns the sources, by place, of a worker's edges of one kind once, row by row, where each row ends, and of
-// each node its row, from 1; 0 has none.
-func read(c *tables.Clock[*walk, rdd.Point, ranked]) (from []int32, ends []int, row []int32) {
+// readEdges returns the sources, by place, of a worker's edges of one kind once, row by row, where each row ends, and
+// of each node its row, from 1; 0 has none.
+func readEdges(c *tables.Clock[*walk, rdd.Point, ranked], places []int32) (from []int32, ends []int, row []int32) {
 	w := c.Param
 	from, ends, row = make([]int32, 0, int(w.Lines)/c.Workers()), []int{0}, make([]int32, len(w.IDs))
 	for _, b := range c.Batches(0, lookNodes) {
@@ -149,7 +161,7 @@ func read(c *tables.Clock[*walk, rdd.Point, ranked]) (from []int32, ends []int, 
 			all := b.Indices[b.Offsets[r]:b.Offsets[r+1]]
 			for i, source := range all {
 				if i == 0 || source != all[i-1] {
-					from = append(from, w.Flow[source])
+					from = append(from, places[source])
 				}
 			}
 			ends = append(ends, len(from))
@@ -190,10 +202,9 @@ type taken struct {
 // take returns the flows of all nodes as they are in the table. Where all workers see the same, those of an executor
 // use what one of them has taken in the same clock: it takes others when all are past it.
 func (o *own) take(clock int, shares *tables.Access[float64], exact bool) []float64 {
-	if t := o.shared.Load(); exact && t != nil && t.clock == clock {
+	if t := o.taken.Load(); exact && t != nil && t.clock == clock {
 		return t.flows
 	}
-	o.shared.Store(nil) // what is of an earlier clock is about to be overwritten
 	if o.flows == nil {
 		o.flows = huge.Make[float64](len(o.place), len(o.place))
 	}
@@ -205,7 +216,7 @@ func (o *own) take(clock int, shares *tables.Access[float64], exact bool) []floa
 		}
 	}
 	if exact {
-		o.shared.Store(&taken{clock, o.flows})
+		o.taken.Store(&taken{clock, o.flows})
 	}
 	return o.flows
 }
@@ -372,10 +383,7 @@ func (p *PageRankPlan) walkOf(ctx context.Context, s *rdd.Session, c Config) (*w
 	if err != nil {
 		return nil, err
 	}
-	w := &walk{nodes: n, Place: flowPlaces(n.Out), damping: c.Damping}
-	for _, node := range n.Source {
-		w.Flow = append(w.Flow, w.Place[node])
-	}
+	w := &walk{nodes: n, damping: c.Damping}
 	for _, id := range c.Personal {
 		if w.begins == nil {
 			w.begins = make([]float64, len(n.IDs))
