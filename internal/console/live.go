@@ -18,8 +18,8 @@ import (
 const (
 	liveTick  = 200 * time.Millisecond
 	liveShare = 100
-	writes    = 4 * time.Nanosecond   // of a byte, to one
-	wakes     = 25 * time.Microsecond // of an event, for the one that writes it and the one that reads it
+	writes    = 8 * time.Nanosecond   // of a byte, to one
+	wakes     = 50 * time.Microsecond // of an event, for the one that writes it and the one that reads it
 )
 
 // How many pages may be left open, and how many of them by one reader.
