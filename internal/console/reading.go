@@ -41,8 +41,11 @@ func (p *jobPage) read(name string) (news bool) {
 func (p *jobPage) chase(name string, done chan struct{}) {
 	lowerPriority()
 	defer close(done)
-	for began := time.Now(); p.readOn(name); began = time.Now() {
-		time.Sleep(time.Since(began))
+	for began := time.Now(); p.readOn(name); {
+		if time.Since(began) > readFor {
+			time.Sleep(readFor)
+			began = time.Now()
+		}
 	}
 }
 
