@@ -92,9 +92,9 @@ func (c *Clock[P, D, S]) Notes(make func() any) any {
 	return c.w.notes
 }
 
-// SharedNotes returns what make has made for all workers of the executor, which use it side by side; else it is as
-// Notes. Make uses no table. Workers are in different clocks at a time, but for what they do with tables that are exact
-// (Model.Exact): there what one has read in a clock is what all of them read in it.
+// SharedNotes returns what make has made, once, for all workers of the executor, which use it side by side; else it is
+// as Notes. Make uses no table. What a worker has read in a clock is what the others read in the same clock only where
+// tables are exact (Model.Exact); there no worker is in a clock before all have finished the one before it.
 func (c *Clock[P, D, S]) SharedNotes(make func() any) any {
 	x := c.w.executor
 	x.noting.Lock()

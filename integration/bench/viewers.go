@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -103,11 +102,7 @@ func viewed(ctx context.Context, c *lab.Cluster, id, token string) error {
 	if err := ended(c, id); err != nil {
 		return err
 	}
-	steps, err := lab.ReadSteps(c.Log(id))
-	if err != nil {
-		return err
-	}
-	at, err := offsets(c.Log(id))
+	steps, at, err := lab.ReadStepsAt(c.Log(id))
 	if err != nil {
 		return err
 	}
@@ -193,22 +188,10 @@ func size(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// offsets returns where the step lines of an event log end.
-func offsets(log string) (ends []int64, err error) {
-	raw, err := os.ReadFile(log)
-	at := int64(0)
-	for line := range bytes.Lines(raw) {
-		if at += int64(len(line)); bytes.Contains(line[:min(20, len(line))], []byte(`"step"`)) {
-			ends = append(ends, at)
-		}
-	}
-	return ends, err
-}
-
 // takes finds what a step of the stretch took.
 func (s *stretch) takes(steps []driver.LogStep, ends []int64) error {
 	var sum int64
-	for i, at := range ends[:min(len(ends), len(steps))] {
+	for i, at := range ends {
 		if at > s.from && at <= s.to {
 			p := steps[i].Phases
 			s.steps, sum = s.steps+1, sum+p.Send+p.Compute+p.Collect+p.Update

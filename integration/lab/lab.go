@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -226,25 +227,33 @@ func (c *Cluster) run(args ...string) (string, error) {
 
 // ReadSteps returns the step lines of an event log.
 func ReadSteps(log string) ([]driver.LogStep, error) {
+	steps, _, err := ReadStepsAt(log)
+	return steps, err
+}
+
+// ReadStepsAt returns the step lines of an event log, and at which byte of it each ends.
+func ReadStepsAt(log string) (steps []driver.LogStep, ends []int64, err error) {
 	f, err := os.Open(log)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
-	var steps []driver.LogStep
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 64<<20)
+	at := int64(0)
 	for lines.Scan() {
-		if !strings.Contains(lines.Text()[:min(20, len(lines.Text()))], `"step"`) {
+		line := lines.Bytes()
+		at += int64(len(line)) + 1
+		if !bytes.Contains(line[:min(20, len(line))], []byte(`"step"`)) {
 			continue
 		}
 		var s driver.LogStep
-		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-			return nil, err
+		if err := json.Unmarshal(line, &s); err != nil {
+			return nil, nil, err
 		}
-		steps = append(steps, s)
+		steps, ends = append(steps, s), append(ends, at)
 	}
-	return steps, lines.Err()
+	return steps, ends, lines.Err()
 }
 
 // Seconds returns how long each step took.

@@ -22,7 +22,7 @@ type Following struct {
 	v      *verifier
 	sum    hash.Hash
 	number int
-	own    bool          // it is trusted
+	own    bool          // what follows from reports is not read (FollowOwn)
 	older  bool          // its version is an older one, whose decisions this program does not recompute
 	now    time.Duration // when the line before had ended
 }

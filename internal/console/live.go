@@ -14,7 +14,8 @@ import (
 )
 
 // How often what is looked at is looked for changes: at most this often, and so that drawing it, and writing it to all
-// who look at it, takes no more than about a hundredth of a core.
+// who look at it, takes no more than about a hundredth of a core. What a viewer costs is twice what it takes: a step of
+// the job waits for the slowest of its executors.
 const (
 	liveTick  = 200 * time.Millisecond
 	liveShare = 100

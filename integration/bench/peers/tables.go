@@ -153,10 +153,10 @@ func (m match) play(scripts, volley string) error {
 // data makes the files, and of documents and ratings two: every tenth line, or the last tenth, is held out.
 func (m match) data(dir, volley string) error {
 	for i, args := range m.make {
-		name := map[string]string{"documents": ".dat", "als": ".csv", "graph": ".txt"}[args[0]]
+		name := map[string]string{"documents": ".dat", "als": ".csv", "graph": ".txt", webStanford: ".txt"}[args[0]]
 		path := filepath.Join(dir, strconv.Itoa(i)+name)
 		if args[0] == webStanford {
-			if err := plainEdges(args[1], filepath.Join(dir, strconv.Itoa(i)+".txt")); err != nil {
+			if err := plainEdges(args[1], path); err != nil {
 				return err
 			}
 			continue
