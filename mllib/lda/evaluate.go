@@ -12,8 +12,8 @@ import (
 	"github.com/volley-engine/volley/rdd"
 )
 
-// logWords returns the mean log-likelihood of a token's word under its topic, topics being drawn from their prior
-// (Griffiths and Steyvers 2004, equation 2).
+// logWords returns the mean log-likelihood of a token's word under its topic in one sample, topics being drawn from
+// their prior (Griffiths and Steyvers 2004, equation 2).
 func (m *Model) logWords() float64 {
 	v := float64(m.Vocabulary)
 	sum := float64(m.Topics) * logGamma(v*m.Beta)
@@ -36,9 +36,10 @@ func logGamma(x float64) float64 {
 
 // share returns the probability of a word in each topic.
 func (m *Model) share(w int32, out []float64) {
-	v := float64(m.Vocabulary) * m.Beta
+	beta := m.Beta * float64(max(1, m.Samples))
+	v := float64(m.Vocabulary) * beta
 	for k, n := range m.totals {
-		out[k] = m.Beta / (float64(n) + v)
+		out[k] = beta / (float64(n) + v)
 	}
 	if int(w) < len(m.words) {
 		row := m.words[w]

@@ -17,14 +17,16 @@ import (
 	"github.com/volley-engine/volley/tables"
 )
 
-// Model is topics: of each word how many of the training documents' tokens are of each. A saved one is plain data, a
-// row for each word that there are tokens of: the word, its topics, and how many tokens of each.
+// Model is topics: of each word how many of the training documents' tokens are of each, summed over some samples of
+// all of them. A saved one is plain data, a row for each word that there are tokens of: the word, its topics, and how
+// many tokens of each.
 type Model struct {
 	Topics     int       `json:"topics"`
 	Alpha      []float64 `json:"alpha"`
 	Beta       float64   `json:"beta"`
 	Vocabulary int       `json:"vocabulary"`
 	Tokens     int64     `json:"tokens"`
+	Samples    int       `json:"samples,omitempty"` // that counts are the sums of; none is 1
 	Known      int       `json:"known"` // words that there are tokens of
 	Named      bool      `json:"named"` // they are those of a vocabulary, beside which there are none
 	Coherence  []float64 `json:"coherence"`

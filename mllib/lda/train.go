@@ -127,7 +127,8 @@ func (p *params) priors(steps, workers int, of func(step int) []float64) priors 
 const (
 	bytesOfToken = 24
 	bytesOfCount = 3 * 8
-	bytesOfWord  = 2 * 48 // of two models, whichever number a word has
+	bytesOfWord  = 3 * 48 // of two models and their samples' sums, whichever number a word has
+	bytesOfSum   = 2 * 8  // as one is added to others
 )
 
 // Outcome is what training has come to.
@@ -165,7 +166,8 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, er
 	if !p.docs.Elsewhere(s) { // elsewhere documents are spread over executors
 		counts := min(float64(size.Tokens), float64(size.Words)*float64(c.Topics))
 		if err := train.Fits("lda", "--data", "the topics of all tokens, and counts by word",
-			bytesOfToken*float64(size.Tokens)+bytesOfCount*counts+bytesOfWord*float64(size.Words)); err != nil {
+			bytesOfToken*float64(size.Tokens)+bytesOfCount*counts+bytesOfWord*float64(size.Words)+
+				bytesOfSum*min(mostSamples*counts, float64(size.Words)*float64(c.Topics))); err != nil {
 			return nil, err
 		}
 	}
@@ -174,18 +176,24 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, er
 	p.words.Reshape((par.Vocabulary+wordsOfRow-1)/wordsOfRow, wordsOfRow*c.Topics)
 	out := &Outcome{Documents: size.Documents, StoppedBy: "max-iterations"}
 	clocks := (c.MaxIterations + c.perClock() - 1) / c.perClock()
-	for tick, err := range p.work.Clocks(ctx, s, par, clocks+1, ticksEvery) {
+	var last *Model
+	var of samples
+	for tick, err := range p.work.Clocks(ctx, s, par, clocks+1, ticksEvery, tables.Keep(&of)) {
 		if err != nil {
 			return nil, err
 		}
 		out.Iterations = (tick.Clock - 1) * c.perClock()
-		if out.Model, err = p.modelAt(tick, &par, &size, c.Words); err != nil {
+		if last, err = p.modelAt(tick, &par, &size, c.Words); err != nil {
 			return nil, err
 		}
-		out.LogWords = out.Model.logWords()
+		if due(tick.Clock, clocks+1) {
+			of.add(last, tick.Clock)
+		}
+		out.LogWords = last.logWords()
 		out.Waited = tick.WaitedShare()
 		tick.Report("objective", -out.LogWords)
 	}
+	out.Model = of.mean(last)
 	return out, p.coherence(ctx, s, out.Model, lexicon)
 }
 

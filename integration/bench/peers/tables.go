@@ -37,7 +37,7 @@ type match struct {
 var matches = []match{
 	{"lda", "held-out perplexity",
 		[][]string{{"documents", "--rows", "6600", "--words", "20000", "--k", "100", "--length", "330"}},
-		[]string{"--data", "train", "--test", "test", "--topics", "100", "--splits", "2", "--max-iterations", "30"},
+		[]string{"--data", "train", "--test", "test", "--topics", "100", "--splits", "2", "--max-iterations", "40"},
 		"perplexity", false,
 		[][]string{{"lda.py", "tomotopy", "train", "test", "20000", "100", "50"},
 			{"lda.py", "mallet", "train", "test", "20000", "100", "50"}}, ""},
@@ -47,6 +47,18 @@ var matches = []match{
 		"perplexity", false,
 		[][]string{{"lda.py", "tomotopy", "train", "test", "20000", "1000", "50"},
 			{"lda.py", "mallet", "train", "test", "20000", "1000", "50"}}, ""},
+	{"lda", "held-out perplexity, articles",
+		[][]string{{articles}},
+		[]string{"--data", "train", "--test", "test", "--topics", "100", "--splits", "2", "--max-iterations", "80"},
+		"perplexity", false,
+		[][]string{{"lda.py", "tomotopy", "train", "test", "10473", "100", "200"},
+			{"lda.py", "mallet", "train", "test", "10473", "100", "200"}}, ""},
+	{"lda", "held-out perplexity, articles, 1,000 topics",
+		[][]string{{articles}},
+		[]string{"--data", "train", "--test", "test", "--topics", "1000", "--splits", "2", "--fixed-beta",
+			"--max-iterations", "120"}, "perplexity", false,
+		[][]string{{"lda.py", "tomotopy", "train", "test", "10473", "1000", "200"},
+			{"lda.py", "mallet", "train", "test", "10473", "1000", "200"}}, ""},
 	{"mf", "test rmse",
 		[][]string{{"als", "--rows", "5000000", "--users", "200000", "--items", "20000", "--noise", "0.4"}},
 		[]string{"--data", "train.csv", "--test", "test.csv", "--rank", "10", "--biases=false", "--splits", "2",
@@ -71,8 +83,14 @@ var matches = []match{
 		[][]string{{"graph.py", "graphx", "0.txt"}}, "spark"},
 }
 
-// webStanford is a graph of the web, beside the peers' scripts.
-const webStanford = "data/web-Stanford/web-Stanford.relabelled.txt.gz"
+// Published data beside the peers' scripts: a graph of the web, and articles of the Associated Press.
+const (
+	webStanford = "data/web-Stanford/web-Stanford.relabelled.txt.gz"
+	articles    = "data/ap/ap.dat.gz"
+)
+
+// published reports whether data is published, not made.
+func published(data string) bool { return strings.HasSuffix(data, ".gz") }
 
 // tablePeers runs matches, those of a job where one is named. The scripts need the packages that they name; PYTHON is
 // the interpreter that has them.
@@ -89,13 +107,13 @@ func tablePeers(peers, scripts, volley, only string) error {
 		if m.alone != only && (m.alone != "" || only != "" && only != m.name) {
 			continue
 		}
-		if len(m.make) > 0 && m.make[0][0] == webStanford {
-			from := filepath.Join(peers, "..", webStanford)
+		if of := m.make[0][0]; published(of) {
+			from := filepath.Join(peers, "..", of)
 			if _, err := os.Stat(from); err != nil {
 				fmt.Printf("%s, %s: skipped: %v\n", m.name, m.measure, err)
 				continue
 			}
-			m.make = [][]string{{webStanford, from}}
+			m.make = [][]string{{of, from}}
 		}
 		if err := m.play(scripts, volley); err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
@@ -153,17 +171,18 @@ func (m match) play(scripts, volley string) error {
 // data makes the files, and of documents and ratings two: every tenth line, or the last tenth, is held out.
 func (m match) data(dir, volley string) error {
 	for i, args := range m.make {
-		name := map[string]string{"documents": ".dat", "als": ".csv", "graph": ".txt", webStanford: ".txt"}[args[0]]
+		name := map[string]string{"documents": ".dat", "als": ".csv", "graph": ".txt", webStanford: ".txt",
+			articles: ".dat"}[args[0]]
 		path := filepath.Join(dir, strconv.Itoa(i)+name)
-		if args[0] == webStanford {
-			if err := plainEdges(args[1], path); err != nil {
+		if published(args[0]) {
+			if err := plainLines(args[1], path); err != nil {
 				return err
 			}
-			continue
-		}
-		args = slices.Concat([]string{"generate"}, args, []string{"--out", path})
-		if _, err := output(dir, volley, args...); err != nil {
-			return err
+		} else {
+			args = slices.Concat([]string{"generate"}, args, []string{"--out", path})
+			if _, err := output(dir, volley, args...); err != nil {
+				return err
+			}
 		}
 		if name == ".txt" {
 			continue
@@ -179,8 +198,8 @@ func (m match) data(dir, volley string) error {
 	return nil
 }
 
-// plainEdges writes the edges of a compressed file as all systems read them: with one blank, and no comments.
-func plainEdges(from, to string) error {
+// plainLines writes the lines of a compressed file as all systems read them: with one blank, and no comments.
+func plainLines(from, to string) error {
 	file, err := os.Open(from)
 	if err != nil {
 		return err
@@ -192,6 +211,7 @@ func plainEdges(from, to string) error {
 	}
 	var out strings.Builder
 	lines := bufio.NewScanner(unpacked)
+	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		if text := lines.Text(); !strings.HasPrefix(text, "#") {
 			out.WriteString(strings.Join(strings.Fields(text), " ") + "\n")
