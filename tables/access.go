@@ -2,6 +2,7 @@ package tables
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/volley-engine/volley/tables/consistency"
 )
@@ -108,8 +109,13 @@ func (s *Access[T]) IncRow(row int, by []T) {
 	if s.within(row); s.seat.Due() {
 		s.flush()
 	}
-	e := s.touch(row)
-	addTo(e.Delta.Values, by)
+	e := s.seat.Touch(consistency.Row(row))
+	if e.Delta.Values == nil {
+		e.Delta = Row[T]{Values: slices.Clone(by)}
+	} else {
+		e = s.touch(row)
+		addTo(e.Delta.Values, by)
+	}
 	if e.Read() {
 		addTo(e.Value.Values, by)
 	}

@@ -19,19 +19,27 @@ type outside struct {
 	held int // bytes that wait
 }
 
-// outgoing is what waits to be sent to a process.
+// outgoing is what waits to be sent to a process: parts of whole messages, so that none grows by being moved, and
+// their memory is used again.
 type outgoing struct {
 	mu   sync.Mutex
 	some *sync.Cond
+	full [][]byte // parts before the writer's
 	w    writer
 	over bool
 }
 
 const (
-	pieceBytes  = 1 << 20  // of a message between processes
-	mostWaiting = 64 << 20 // bytes that wait before workers do
-	mostSpare   = 32 << 20 // bytes of memory of messages sent, for later ones to all processes
+	pieceBytes  = 1 << 20   // of a message between processes
+	mostWaiting = 64 << 20  // bytes that wait before workers do
+	partFull    = 512 << 10 // of a part that has no further message: one more seldom makes it longer than a piece
 )
+
+// parts is memory of parts that were sent.
+var parts = sync.Pool{New: func() any {
+	part := make([]byte, 0, pieceBytes)
+	return &part
+}}
 
 func newOutside(r *run, send func(int, []byte) error) *outside {
 	o := &outside{run: r, send: send}
@@ -67,13 +75,43 @@ func (o *outside) start() {
 func (o *outside) post(to int, write func(w *writer)) int {
 	q := o.out[o.at(to)]
 	q.mu.Lock()
-	before := len(q.w.buf)
-	write(&q.w)
-	bytes := len(q.w.buf) - before
+	bytes := q.add(write)
 	o.waits(bytes)
 	q.mu.Unlock()
 	q.some.Signal()
 	return bytes
+}
+
+// add adds a message to the last part, and returns how many bytes it has.
+func (q *outgoing) add(write func(w *writer)) int {
+	if q.w.buf == nil {
+		q.w.buf = *parts.Get().(*[]byte)
+	}
+	before := len(q.w.buf)
+	write(&q.w)
+	bytes := len(q.w.buf) - before
+	if len(q.w.buf) >= partFull {
+		q.full, q.w.buf = append(q.full, q.w.buf), nil
+	}
+	return bytes
+}
+
+// next waits for a part, and takes it; nil where the run has ended.
+func (q *outgoing) next() (part []byte) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.full) == 0 && len(q.w.buf) == 0 && !q.over {
+		q.some.Wait()
+	}
+	switch {
+	case q.over:
+		return nil
+	case len(q.full) > 0:
+		part, q.full = q.full[0], q.full[1:]
+	default:
+		part, q.w.buf = q.w.buf, nil
+	}
+	return part
 }
 
 func (o *outside) waits(bytes int) {
@@ -87,20 +125,8 @@ func (o *outside) waits(bytes int) {
 
 // carry sends what waits for a process, until the run ends.
 func (o *outside) carry(q *outgoing, to int) {
-	var spare []byte
-	for {
-		q.mu.Lock()
-		for len(q.w.buf) == 0 && !q.over {
-			q.some.Wait()
-		}
-		if q.over {
-			q.mu.Unlock()
-			return
-		}
-		all := q.w.buf
-		q.w.buf = spare[:0]
-		q.mu.Unlock()
-		for rest := all; len(rest) > 0; {
+	for part := q.next(); part != nil; part = q.next() {
+		for rest := part; len(rest) > 0; {
 			piece := rest[:min(len(rest), pieceBytes)]
 			if err := o.send(to, piece); err != nil {
 				o.run.fail(err)
@@ -109,8 +135,9 @@ func (o *outside) carry(q *outgoing, to int) {
 			rest = rest[len(piece):]
 			o.waits(-len(piece))
 		}
-		if spare = all; cap(spare) > mostSpare/len(o.out) {
-			spare = nil
+		if cap(part) == pieceBytes { // none that a long message has made longer
+			part = part[:0]
+			parts.Put(&part)
 		}
 	}
 }

@@ -149,14 +149,14 @@ func (s *sums[T]) Seal(v Row[T]) Row[T] {
 	if s.sparse || v.Values == nil || v.Columns != nil {
 		return v
 	}
-	n := 0
+	n, least := 0, (s.columns*s.size+s.size+3)/(s.size+4) // cells that make the other form no shorter
 	for _, x := range v.Values {
-		if x != 0 {
-			n++
+		if x == 0 {
+			continue
 		}
-	}
-	if n*(s.size+4) >= s.columns*s.size {
-		return v
+		if n++; n >= least {
+			return v
+		}
 	}
 	out := Row[T]{make([]int32, 0, n), make([]T, 0, n)}
 	for c, x := range v.Values {

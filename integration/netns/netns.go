@@ -9,10 +9,11 @@ import (
 	"sync/atomic"
 )
 
-// Network is hosts that a switch joins.
+// Network is hosts that a switch joins, or a bridge.
 type Network struct {
-	Hosts []*Host
-	*Switch
+	Hosts   []*Host
+	*Switch        // nil of Wired
+	hub     string // namespace of the bridge; none is a switch
 }
 
 // Host is a namespace with an address.
@@ -63,11 +64,9 @@ func New(seed uint64, hosts ...string) (n *Network, err error) {
 		if err := n.plug(h); err != nil {
 			return n, err
 		}
-		for _, c := range []string{"address add " + h.IP + "/24 dev " + device, "link set " + device + " mtu 1500 up",
-			"link set lo up"} {
-			if err := run("ip", append([]string{"-n", h.ns}, strings.Fields(c)...)...); err != nil {
-				return n, err
-			}
+		if err := n.all(h.ns, "address add "+h.IP+"/24 dev "+device, "link set "+device+" mtu 1500 up",
+			"link set lo up"); err != nil {
+			return n, err
 		}
 	}
 	n.serve()
@@ -86,7 +85,12 @@ func (n *Network) Host(name string) *Host {
 
 // Close removes the network. Processes on it are alone from then on.
 func (n *Network) Close() {
-	n.stop()
+	if n.Switch != nil {
+		n.stop()
+	}
+	if n.hub != "" {
+		_ = run("ip", "netns", "del", n.hub)
+	}
 	for _, h := range n.Hosts {
 		_ = run("ip", "netns", "del", h.ns) // it may be gone
 	}

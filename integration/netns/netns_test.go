@@ -59,6 +59,22 @@ func helper(t *testing.T, h *Host, what string) *exec.Cmd {
 	return cmd
 }
 
+// serve runs a server on a host until the test ends.
+func serve(t *testing.T, on *Host) {
+	t.Helper()
+	server := helper(t, on, "serve "+on.IP+":7000")
+	out, err := server.StdoutPipe()
+	if err == nil {
+		err = server.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "serving"; {
+	}
+}
+
 // call returns how long an answer takes from one host to another; false where none comes.
 func call(t *testing.T, from, to *Host) (time.Duration, bool) {
 	t.Helper()
@@ -85,17 +101,7 @@ func TestLinks(t *testing.T) {
 	}
 	defer n.Close()
 	a, b := n.Host("a"), n.Host("b")
-	server := helper(t, b, "serve "+b.IP+":7000")
-	out, err := server.StdoutPipe()
-	if err == nil {
-		err = server.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
-	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "serving"; {
-	}
+	serve(t, b)
 	if _, ok := call(t, a, b); !ok {
 		t.Fatal("two hosts do not reach each other")
 	}
@@ -119,5 +125,30 @@ func TestLinks(t *testing.T) {
 	}
 	if _, ok := call(t, a, b); !ok {
 		t.Error("after all is healed they do not reach each other")
+	}
+}
+
+// TestWiredHostsReachEachOther, and their networks are gone with Close.
+func TestWiredHostsReachEachOther(t *testing.T) {
+	if err := Available(); err != nil {
+		t.Skip(err)
+	}
+	n, err := Wired(125e6, "a", "b")
+	if err != nil {
+		t.Skip("this kernel: ", err)
+	}
+	serve(t, n.Host("b"))
+	if _, ok := call(t, n.Host("a"), n.Host("b")); !ok {
+		t.Error("there is no answer")
+	}
+	n.Close()
+	out, err := exec.Command("ip", "netns", "list").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ns := range []string{n.hub, n.Hosts[0].ns, n.Hosts[1].ns} {
+		if strings.Contains(string(out), ns) {
+			t.Errorf("%s is left", ns)
+		}
 	}
 }

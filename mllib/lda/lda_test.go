@@ -98,7 +98,8 @@ func TestPlantedTopicsAreFound(t *testing.T) {
 			for _, n := range out.Model.totals {
 				total += n
 			}
-			if n := out.Model.Samples; n < 3 || total != tokens*int64(n) || out.Iterations != 150 || out.Documents != 600 {
+			n := out.Model.Samples
+			if n < 3 || total != tokens*int64(n) || out.Iterations != 150 || out.Documents != 600 {
 				t.Errorf("%d tokens of %d, %d documents, %d iterations", total, tokens, out.Documents, out.Iterations)
 			}
 			for topic := range k {

@@ -27,8 +27,8 @@ type Model struct {
 	Vocabulary int       `json:"vocabulary"`
 	Tokens     int64     `json:"tokens"`
 	Samples    int       `json:"samples,omitempty"` // that counts are the sums of; none is 1
-	Known      int       `json:"known"` // words that there are tokens of
-	Named      bool      `json:"named"` // they are those of a vocabulary, beside which there are none
+	Known      int       `json:"known"`             // words that there are tokens of
+	Named      bool      `json:"named"`             // they are those of a vocabulary, beside which there are none
 	Coherence  []float64 `json:"coherence"`
 	Format     Format    `json:"format,omitempty"` // of documents; none is LDAC
 	words      []tables.Row[int32]

@@ -1,5 +1,6 @@
-// Command program has workers add to all rows of a table in each clock, half of which another process has: what tables
-// push between processes. With --listen or --to it copies as many bytes over plain TCP, both ways.
+// Command program has each of two workers add to all rows of a table that have the same remainder by two, in each
+// clock: those that the other worker's process has, if --side says it right. With copy it copies as many bytes over
+// plain TCP, both ways.
 package main
 
 import (
@@ -20,7 +21,8 @@ import (
 type args struct {
 	Rows    int `usage:"rows of the table" default:"4096"`
 	Columns int `usage:"columns of the table" default:"1024"`
-	Clocks  int `usage:"how often each worker adds to all rows" default:"16"`
+	Clocks  int `usage:"how often each worker adds to its rows" default:"16"`
+	Side    int `usage:"remainder of the first worker's rows, 0 or 1" default:"1"`
 }
 
 type plan struct {
@@ -36,7 +38,7 @@ func build(g *rdd.Graph, a args) plan {
 			for i := range by {
 				by[i] = float64(i + c.Number())
 			}
-			for row := range a.Rows {
+			for row := (c.Worker() + a.Side) % 2; row < a.Rows; row += 2 {
 				wide.IncRow(row, by)
 			}
 			return nil
@@ -49,7 +51,7 @@ func run(ctx context.Context, s *rdd.Session, a args, p plan) error {
 		if err != nil {
 			return err
 		}
-		want := float64(a.Clocks*(a.Clocks-1)) + 2*float64(a.Clocks)
+		want := float64(a.Clocks*(a.Clocks-1)/2) + float64(a.Clocks)
 		if got := p.wide.At(tick, a.Rows-1).At(1); got != want {
 			return fmt.Errorf("a cell is %v, want %v", got, want)
 		}
