@@ -238,7 +238,8 @@ func (f *EngineFlags) Config() (Config, error) {
 		return cfg, usage("memory", "%v", err)
 	}
 	if cfg.Pace.Computed() && f.clock != "virtual" {
-		return cfg, usage("pace", "latency and driver-link need --clock virtual: no message waits on the real clock")
+		return cfg, usage("pace", "latency, driver-link and handling need --clock virtual: no message waits on the "+
+			"real clock")
 	}
 	level := hclog.LevelFromString(f.logLevel)
 	if level == hclog.NoLevel {

@@ -23,6 +23,33 @@ type computed struct {
 	slots   []*coroutine
 	current *coroutine               // that goes on; nil between them
 	arrived map[[2]int]time.Duration // of the last message, by sender and receiver: they keep their order
+	cores   [][]core                 // by executor and slot; nil where messages take none
+}
+
+// core is what a slot works on, and messages are written and read by where there are no others: these come first.
+type core struct {
+	works   time.Duration // until when, for its slot
+	handles time.Duration // until when, for messages
+	idle    time.Duration // of these, those that came while its slot did not work
+	owed    time.Duration // what messages have taken from the slot's work since it began
+}
+
+// begin returns from when a slot works that begins now.
+func (k *core) begin(now time.Duration) time.Duration {
+	later := k.owed + max(0, k.idle-now)
+	k.owed = 0
+	return now + later
+}
+
+// handle returns when a message is written or read that takes some time.
+func (k *core) handle(now, cost time.Duration) time.Duration {
+	k.handles = max(k.handles, now) + cost
+	if k.works > now {
+		k.owed += cost
+	} else {
+		k.idle = k.handles
+	}
+	return k.handles
 }
 
 // happening is what is due at a time; of several at the same time the first that was scheduled comes first.
@@ -142,8 +169,14 @@ type slotPacer struct {
 }
 
 func (p slotPacer) Worked(rows int64) {
-	k := p.of.current
-	p.of.at(p.of.Spend(p.executor, p.slot, p.of.now, rows), k.goOn)
+	k, begins := p.of.current, p.of.now
+	if p.of.cores == nil {
+		p.of.at(p.of.Spend(p.executor, p.slot, begins, rows), k.goOn)
+	} else {
+		core := &p.of.cores[p.executor][p.slot]
+		core.works = p.of.Spend(p.executor, p.slot, core.begin(begins), rows)
+		p.of.at(core.works, k.goOn)
+	}
 	k.wait()
 }
 
@@ -155,17 +188,45 @@ func (c *computed) deliver(from, to int, bytes func() int, hand func()) {
 		hand()
 		return
 	}
-	link := [2]int{from, to}
-	at := max(c.Arrive(from, to, c.now, int64(bytes())), c.arrived[link])
+	link, n := [2]int{from, to}, int64(bytes())
+	at := max(c.Arrive(from, to, c.handled(from, n), n), c.arrived[link])
 	c.arrived[link] = at
-	c.at(at, hand)
+	if c.cores == nil {
+		c.at(at, hand)
+		return
+	}
+	c.at(at, func() {
+		c.arrived[link] = max(c.handled(to, n), c.arrived[link])
+		c.at(c.arrived[link], hand)
+	})
+}
+
+// handled returns when an executor has written or read a message: on the core of a slot that does not work, or of one
+// that goes on later for it. The job's process has cores to spare.
+func (c *computed) handled(executor int, bytes int64) time.Duration {
+	if c.cores == nil || executor == rdd.Leader {
+		return c.now
+	}
+	free := &c.cores[executor][0]
+	for i := range c.cores[executor] {
+		k := &c.cores[executor][i]
+		if busy, other := k.works > c.now, free.works > c.now; !busy && other ||
+			busy == other && k.handles < free.handles {
+			free = k
+		}
+	}
+	return free.handle(c.now, c.Handle(bytes))
 }
 
 // compute puts a run on a virtual clock.
 func (r *run) compute(by rdd.Computed) {
 	r.computed = &computed{Computed: by, arrived: map[[2]int]time.Duration{}}
+	handles := by.Handle != nil && by.Handle(1<<40) > 0
 	for _, x := range r.executors {
 		x.changed = &parking{of: r.computed, mu: &x.mu}
+		if handles {
+			r.computed.cores = append(r.computed.cores, make([]core, x.slots))
+		}
 	}
 	r.pacer = func(executor, slot int) rdd.Pacer { return slotPacer{r.computed, executor, slot} }
 }

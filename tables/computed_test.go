@@ -23,13 +23,13 @@ func TestVirtualTimeRepeatsEveryModel(t *testing.T) {
 	for _, m := range models() {
 		t.Run(m.String(), func(t *testing.T) {
 			t.Parallel()
-			told := func() string {
+			told := func(law string) string {
 				var took []time.Duration
 				var last tables.Tick
 				r, err := runWith(t, args{Model: m, Clocks: clocks, Every: 3}, func(tick *tables.Tick) error {
 					took, last = append(took, tick.Took, tick.Busy, tick.Waited), *tick
 					return nil
-				}, nil, append(virtual, "static:1,1,1,0.3")...)
+				}, nil, append(virtual, law)...)
 				if err != nil || fmt.Sprint(r.counts) != fmt.Sprint(counted(clocks)) {
 					t.Fatalf("the counts are %v, or %v", r.counts, err)
 				}
@@ -42,8 +42,10 @@ func TestVirtualTimeRepeatsEveryModel(t *testing.T) {
 				}
 				return fmt.Sprint(r.sums, took)
 			}
-			if first, again := told(), told(); first != again {
-				t.Errorf("once\n%s\nand again\n%s", first, again)
+			for _, law := range []string{"static:1,1,1,0.3", "static:1,1,1,0.3+handling:100KB/s"} {
+				if first, again := told(law), told(law); first != again {
+					t.Errorf("%s: once\n%s\nand again\n%s", law, first, again)
+				}
 			}
 		})
 	}
@@ -73,6 +75,12 @@ func TestVirtualTimeIsThatOfTheLaw(t *testing.T) {
 	}
 	if r := took(tables.SSP(3), "static:1,1,1,0.25").Seconds() / slow.Seconds(); r < 0.95 || r > 1.05 {
 		t.Errorf("with a slow slot slack makes it take %.2f times as long", r)
+	}
+	if r := took(tables.BSP(), "static:1,1,1,1+handling:100KB/s").Seconds() / even.Seconds(); r < 1.1 || r > 3 {
+		t.Errorf("where slots write and read messages it takes %.2f times as long", r)
+	}
+	if d := took(tables.BSP(), "static:1,1,1,1+handling:1000GB/s"); d < even*95/100 || d > even*105/100 {
+		t.Errorf("where messages take next to no time it takes %v in place of %v", d, even)
 	}
 	in := "disrupted:300:150ms:3"
 	if r := took(tables.SSP(3), in).Seconds() / took(tables.BSP(), in).Seconds(); r > 0.9 {

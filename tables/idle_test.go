@@ -2,6 +2,7 @@ package tables
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -23,5 +24,41 @@ func TestVirtualWorkersDoNotWaitForGood(t *testing.T) {
 	r.ticksComputed()
 	if err := r.awaitComputed(context.Background()); err == nil || !strings.Contains(err.Error(), "nothing is left") {
 		t.Errorf("it ends by %v", err)
+	}
+}
+
+// TestMessagesTakeTheirSlotsCores: a slot goes on later for the messages that its executor writes and reads while it
+// works, or has not written yet when it begins; those of a sender are handed over in their order, and a slot that does
+// not work takes them where there is one.
+func TestMessagesTakeTheirSlotsCores(t *testing.T) {
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	r := newRun(castOf(3, 2, 2), everyone, 0, 1, 1)
+	r.executors[0].slots = 1
+	r.compute(rdd.Computed{
+		Spend:  func(_, _ int, at time.Duration, rows int64) time.Duration { return at + ms(rows) },
+		Arrive: func(_, _ int, at time.Duration, _ int64) time.Duration { return at + ms(1) },
+		Handle: ms,
+	})
+	c, got := r.computed, []string{}
+	note := func(what string) { got = append(got, fmt.Sprintf("%s %d", what, c.now.Milliseconds())) }
+	send := func(from, to, bytes int, what string) {
+		c.deliver(from, to, func() int { return bytes }, func() { note(what) })
+	}
+	c.spawn(func() {
+		pacer := slotPacer{c, 0, 0}
+		pacer.Worked(10)
+		note("worked")
+		send(0, 1, 5, "large") // written by 15, there at 16, read by 21
+		send(0, 1, 2, "small") // written by 17, there at 18, read on the other core by 20, and handed after that one
+		pacer.Worked(10)       // from 17 on
+		note("worked")
+		pacer.Worked(1)
+		note("worked")
+	})
+	c.at(ms(20), func() { send(1, 0, 4, "back") }) // written by 24, there at 25, read by 29: the slot goes on later
+	for c.next() {
+	}
+	if want := "[worked 10 large 21 small 21 worked 27 back 29 worked 32]"; fmt.Sprint(got) != want {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -47,7 +47,7 @@ var experiments = []string{"gain", "paper-table3", "paper-table4", "paper-fig2",
 	"paper-fig15", "paper-table7", "models", "paper-table5", "paper-table6", "paper-fig16", "paper-fig17",
 	"paper-fig18", "flexrr-fig7", "flexrr-fig8",
 	"flexrr-fig9", "flexrr-fig10", "flexrr-fig11", "flexrr-fig12", "flexrr-fig13", "lazytable-fig3", "lazytable-fig4",
-	"lazytable-fig5", "lazytable-fig6", "lazytable-fig7", "lazytable-fig9", "petuum-scaling"}
+	"lazytable-fig5", "lazytable-fig6", "lazytable-fig7", "lazytable-fig8", "lazytable-fig9", "petuum-scaling"}
 
 func labRunCommand() *cobra.Command {
 	f := &labFlags{}
@@ -76,8 +76,9 @@ goes on.
   paper-fig17    convergence of A-BSP and SSP
   flexrr-fig7    FlexRR's figures 7 to 13: slow workers, convergence, disrupted
                  machines, a power law, parameters, uneven work, parts of the data
-  lazytable-fig3 LazyTable's figures 3 to 7 and 9: staleness in topic models, waiting,
-                 matrix factorization, delayed threads, background work, prefetching
+  lazytable-fig3 LazyTable's figures 3 to 9: staleness in topic models, waiting,
+                 matrix factorization, delayed threads, background work, what messages
+                 cost, prefetching
   petuum-scaling Petuum's figure 5: topic models by the number of workers`,
 		Example: "  volley lab run gain --quick --out report",
 		Args:    exactArgs(1, "the name of an experiment"),

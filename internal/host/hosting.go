@@ -51,6 +51,7 @@ func (j *Job) computed(v *sim.Virtual) *rdd.Computed {
 		Arrive: func(from, to int, at time.Duration, bytes int64) time.Duration {
 			return v.Arrival(from, to, began+at, bytes) - began
 		},
-		Tick: max(leastTick, law.Balanced()/ticksInPass),
+		Handle: law.Handling,
+		Tick:   max(leastTick, law.Balanced()/ticksInPass),
 	}
 }

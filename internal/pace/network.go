@@ -8,9 +8,10 @@ import (
 
 // network is what a law says of messages; zero values are the clock's own.
 type network struct {
-	links   []float64 // bytes per second into executors, in turn
-	latency time.Duration
-	driver  float64 // bytes per second out of the driver, and as many into it
+	links    []float64 // bytes per second into executors, in turn
+	latency  time.Duration
+	driver   float64 // bytes per second out of the driver, and as many into it
+	handling float64 // bytes of tables' messages per second that a slot's core writes or reads
 }
 
 // read takes one law up.
@@ -32,6 +33,9 @@ func (n *network) read(name, arg string) (err error) {
 		return nil
 	case name == "driver-link" && n.driver == 0:
 		n.driver, err = parseRate(arg)
+		return err
+	case name == "handling" && n.handling == 0:
+		n.handling, err = parseRate(arg)
 		return err
 	}
 	return fmt.Errorf("%s is given twice", name)
@@ -57,7 +61,9 @@ func parseRate(arg string) (float64, error) {
 
 // Computed reports whether the law has parts that only computed time has: messages are not kept waiting on the real
 // clock.
-func (l *Law) Computed() bool { return l != nil && (l.network.latency > 0 || l.network.driver > 0) }
+func (l *Law) Computed() bool {
+	return l != nil && (l.network.latency > 0 || l.network.driver > 0 || l.network.handling > 0)
+}
 
 // Latency returns what a message takes beside its bytes; normally is where the law does not say.
 func (l *Law) Latency(normally time.Duration) time.Duration {
@@ -73,6 +79,15 @@ func (l *Law) DriverLink(bytes int64) time.Duration {
 		return 0
 	}
 	return seconds(float64(bytes) / l.network.driver)
+}
+
+// Handling returns how long a slot's core takes to write or to read bytes of tables' messages; without a law there are
+// cores to spare for that.
+func (l *Law) Handling(bytes int64) time.Duration {
+	if l == nil || l.network.handling == 0 {
+		return 0
+	}
+	return seconds(float64(bytes) / l.network.handling)
 }
 
 // Send returns when bytes that begin to be sent to or by an executor at a time have arrived; at a speed in bytes per

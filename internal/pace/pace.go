@@ -33,8 +33,8 @@ type Law struct {
 // Laws lists what Parse reads.
 const Laws = "static:a,b,… rate:N physical multi-tenant[:SEED] one-straggler uneven delayed:LENGTH " +
 	"disrupter:LENGTH[:SEED] slow-worker:PERCENT[:SEED] disrupted:PERCENT[:LENGTH[:SEED]] power-law:ALPHA[:SEED] " +
-	"trace:FILE link:RATE[,RATE…] latency:TIME driver-link:RATE, several joined by +; a LENGTH is a time (2s) or a " +
-	"multiple of a balanced pass (1.5p), a RATE bytes per second (4MB/s)"
+	"trace:FILE link:RATE[,RATE…] latency:TIME driver-link:RATE handling:RATE, several joined by +; a LENGTH is a " +
+	"time (2s) or a multiple of a balanced pass (1.5p), a RATE bytes per second (4MB/s)"
 
 // Parse reads a law, or several joined by +: of slots' speeds their product is taken. rate is rows per second of speed
 // 1 on a slot. An empty text is no law.
@@ -56,7 +56,7 @@ func Parse(text string, rate float64) (*Law, error) {
 func (l *Law) read(name, arg string) (err error) {
 	var s speeds
 	switch name {
-	case "link", "latency", "driver-link":
+	case "link", "latency", "driver-link", "handling":
 		return l.network.read(name, arg)
 	case "rate":
 		if l.rated {

@@ -202,18 +202,24 @@ func TestTracesAreReadAsWritten(t *testing.T) {
 
 // TestNetworks: links in turn, latency, and the driver's own link.
 func TestNetworks(t *testing.T) {
-	l, err := Parse("link:1MB/s,2MB/s+latency:3ms+driver-link:10MB/s", 1)
+	l, err := Parse("link:1MB/s,2MB/s+latency:3ms+driver-link:10MB/s+handling:20MB/s", 1)
 	if err != nil || l.Paces() || !l.Computed() {
 		t.Fatal(err)
+	}
+	alone, err := Parse("handling:1MB/s", 1)
+	if err != nil || !alone.Computed() || alone.Handling(5e5) != time.Second/2 {
+		t.Error(err)
 	}
 	if a, b := l.Send(0, 0, 1e6, 1e9), l.Send(3, 0, 1e6, 1e9); a != time.Second || b != time.Second/2 {
 		t.Error(a, b)
 	}
-	if l.Latency(time.Second) != 3*time.Millisecond || l.DriverLink(1e6) != 100*time.Millisecond {
-		t.Error(l.Latency(time.Second), l.DriverLink(1e6))
+	if l.Latency(time.Second) != 3*time.Millisecond || l.DriverLink(1e6) != 100*time.Millisecond ||
+		l.Handling(1e6) != 50*time.Millisecond {
+		t.Error(l.Latency(time.Second), l.DriverLink(1e6), l.Handling(1e6))
 	}
 	var none *Law
-	if none.Latency(time.Second) != time.Second || none.DriverLink(5) != 0 || none.Send(0, 7, 5, 0) != 7 {
+	if none.Latency(time.Second) != time.Second || none.DriverLink(5)+none.Handling(5) != 0 ||
+		none.Send(0, 7, 5, 0) != 7 {
 		t.Error("no law has a network")
 	}
 }
@@ -236,7 +242,9 @@ func TestLawsThatAreNone(t *testing.T) {
 		"disrupted:50:1e-9p": "multiple", "delayed:1e300p": "multiple", "power-law:2.0000001": "2.05",
 		"link:1e-10B/s": "not from", "static:1e-200,1": "not from",
 		"disrupter:2s:1:9": `no "9"`, "slow-worker": "percentage", "power-law:2": "2.05 or more", "link:4": "speed of a link",
-		"link:1MB/s+link:2MB/s": "twice", "latency:-1s": "latency", "rate:NaN": "positive",
+		"link:1MB/s+link:2MB/s":         "twice",
+		"handling:1MB/s+handling:1MB/s": "twice", "handling:0B/s": "positive",
+		"latency:-1s": "latency", "rate:NaN": "positive",
 		"physical+one-straggler": "12 executors, another for 6", "trace:" + dir + "/none": "no such file",
 		"trace:" + put("a", "executor,seconds,speed\n"): "nothing follows", "trace:" + put("b",
 			"a,b,c\n1,2,3\n"): "no trace",
