@@ -20,7 +20,7 @@ type Gang interface {
 	Names() []string
 	// Homes returns, of each split of the pack, the member that holds it.
 	Homes() []int
-	// Send sends a member a message, once there is room.
+	// Send sends a member a message, once there is room. The message is the caller's own again when it returns.
 	Send(member int, message []byte) error
 	// Recv waits for the next message of a member. Its error is why the gang has ended: of kind fault.ExecutorLost
 	// where a member is gone, fault.FetchFailed where one does not reach another, or what the work has returned.
@@ -43,7 +43,8 @@ const Leader = -1
 type Member struct {
 	Number int
 	Slots  int
-	// Send sends another member, or the leader, a message, once there is room.
+	// Send sends another member, or the leader, a message, once there is room. The message is the caller's own again
+	// when it returns.
 	Send func(to int, message []byte) error
 	// Recv waits for the next message; the error is fault.Cancelled where the work is to end.
 	Recv func() (from int, message []byte, err error)

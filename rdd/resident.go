@@ -35,7 +35,7 @@ type Computed struct {
 	Spend func(executor, slot int, at time.Duration, rows int64) time.Duration
 	// Arrive returns when a message that leaves at a time arrives at an executor, or at the Leader.
 	Arrive func(from, to int, at time.Duration, bytes int64) time.Duration
-	// Handle returns how long a slot's core takes to write or to read bytes of messages; nil is cores to spare.
+	// Handle returns how long a slot's core takes to write or to read bytes of messages; nil where others do.
 	Handle func(bytes int64) time.Duration
 	// Tick is how often what leaves as bandwidth allows is looked at.
 	Tick time.Duration

@@ -2,7 +2,6 @@ package tables
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/volley-engine/volley/tables/consistency"
 )
@@ -111,7 +110,7 @@ func (s *Access[T]) IncRow(row int, by []T) {
 	}
 	e := s.seat.Touch(consistency.Row(row))
 	if e.Delta.Values == nil {
-		e.Delta = Row[T]{Values: slices.Clone(by)}
+		e.Delta = Row[T]{Values: s.of.sums.whole(by)}
 	} else {
 		e = s.touch(row)
 		addTo(e.Delta.Values, by)

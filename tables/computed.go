@@ -23,21 +23,22 @@ type computed struct {
 	slots   []*coroutine
 	current *coroutine               // that goes on; nil between them
 	arrived map[[2]int]time.Duration // of the last message, by sender and receiver: they keep their order
+	handed  map[[2]int]time.Duration // as arrived, of the last message that was read
 	cores   [][]core                 // by executor and slot; nil where messages take none
 }
 
 // core is what a slot works on, and messages are written and read by where there are no others: these come first.
 type core struct {
-	works   time.Duration // until when, for its slot
-	handles time.Duration // until when, for messages
-	idle    time.Duration // of these, those that came while its slot did not work
-	owed    time.Duration // what messages have taken from the slot's work since it began
+	works    time.Duration // until when, for its slot
+	handles  time.Duration // until when, for messages
+	blocked  time.Duration // until when messages keep it from work that has not begun
+	deferred time.Duration // what messages have taken from work since it began; its slot's next is later by that
 }
 
 // begin returns from when a slot works that begins now.
 func (k *core) begin(now time.Duration) time.Duration {
-	later := k.owed + max(0, k.idle-now)
-	k.owed = 0
+	later := k.deferred + max(0, k.blocked-now)
+	k.deferred = 0
 	return now + later
 }
 
@@ -45,9 +46,9 @@ func (k *core) begin(now time.Duration) time.Duration {
 func (k *core) handle(now, cost time.Duration) time.Duration {
 	k.handles = max(k.handles, now) + cost
 	if k.works > now {
-		k.owed += cost
+		k.deferred += cost
 	} else {
-		k.idle = k.handles
+		k.blocked = max(k.blocked, now) + cost
 	}
 	return k.handles
 }
@@ -196,8 +197,8 @@ func (c *computed) deliver(from, to int, bytes func() int, hand func()) {
 		return
 	}
 	c.at(at, func() {
-		c.arrived[link] = max(c.handled(to, n), c.arrived[link])
-		c.at(c.arrived[link], hand)
+		c.handed[link] = max(c.handled(to, n), c.handed[link])
+		c.at(c.handed[link], hand)
 	})
 }
 
@@ -220,11 +221,11 @@ func (c *computed) handled(executor int, bytes int64) time.Duration {
 
 // compute puts a run on a virtual clock.
 func (r *run) compute(by rdd.Computed) {
-	r.computed = &computed{Computed: by, arrived: map[[2]int]time.Duration{}}
-	handles := by.Handle != nil && by.Handle(1<<40) > 0
+	r.computed = &computed{Computed: by, arrived: map[[2]int]time.Duration{},
+		handed: map[[2]int]time.Duration{}}
 	for _, x := range r.executors {
 		x.changed = &parking{of: r.computed, mu: &x.mu}
-		if handles {
+		if by.Handle != nil {
 			r.computed.cores = append(r.computed.cores, make([]core, x.slots))
 		}
 	}

@@ -127,7 +127,7 @@ type network struct {
 }
 
 // Of the tables here a clock is several batches.
-func init() { batchBytes = 60 }
+func init() { batchBytes, partFull = 60, 100 }
 
 // gather begins members of a program's.
 func gather(rng *rand.Rand, members, left int, program func() *tallies) *network {

@@ -26,16 +26,21 @@ type outgoing struct {
 	some *sync.Cond
 	full [][]byte // parts before the writer's
 	w    writer
+	big  bool // the last part was, so that the next is made with room
 	over bool
 }
 
 const (
-	pieceBytes  = 1 << 20   // of a message between processes
-	mostWaiting = 64 << 20  // bytes that wait before workers do
-	partFull    = 512 << 10 // of a part that has no further message: one more seldom makes it longer than a piece
+	pieceBytes  = 1 << 20  // of a message between processes
+	mostWaiting = 64 << 20 // bytes that wait before workers do
+	smallPart   = 64 << 10 // of a part after which another small one is thought to come
 )
 
-// parts is memory of parts that were sent.
+// partFull is how long a part is that has no further message, so that one more seldom makes it longer than a piece;
+// tests have smaller ones.
+var partFull = 512 << 10
+
+// parts is memory of large parts that were sent.
 var parts = sync.Pool{New: func() any {
 	part := make([]byte, 0, pieceBytes)
 	return &part
@@ -84,7 +89,7 @@ func (o *outside) post(to int, write func(w *writer)) int {
 
 // add adds a message to the last part, and returns how many bytes it has.
 func (q *outgoing) add(write func(w *writer)) int {
-	if q.w.buf == nil {
+	if q.w.buf == nil && q.big {
 		q.w.buf = *parts.Get().(*[]byte)
 	}
 	before := len(q.w.buf)
@@ -107,10 +112,12 @@ func (q *outgoing) next() (part []byte) {
 	case q.over:
 		return nil
 	case len(q.full) > 0:
-		part, q.full = q.full[0], q.full[1:]
+		part, q.full[0] = q.full[0], nil
+		q.full = q.full[1:]
 	default:
 		part, q.w.buf = q.w.buf, nil
 	}
+	q.big = len(part) > smallPart
 	return part
 }
 

@@ -51,7 +51,7 @@ func (p *progress) UnmarshalBinary(raw []byte) error {
 	var e encoded
 	err := rdd.Decode(raw, &e)
 	*p = progress{Clock: e.Clock, Tables: e.Tables, States: e.States, kept: p.kept}
-	if err == nil && p.kept.decode != nil {
+	if err == nil && p.kept.decode != nil && len(e.Kept) > 0 { // an earlier program may have kept nothing
 		err = p.kept.decode(e.Kept)
 	}
 	return err

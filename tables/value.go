@@ -46,15 +46,26 @@ func newSums[T Number](columns int, sparse bool) *sums[T] {
 	case float32, int32:
 		s.size = 4
 	}
-	s.zeros = &sync.Pool{New: func() any {
-		row := make([]T, columns)
-		return &row
-	}}
+	s.zeros = &sync.Pool{}
 	return s
 }
 
 // zero returns a whole row of zeros.
-func (s *sums[T]) zero() []T { return *s.zeros.Get().(*[]T) }
+func (s *sums[T]) zero() []T {
+	if row, ok := s.zeros.Get().(*[]T); ok {
+		return *row
+	}
+	return make([]T, s.columns)
+}
+
+// whole returns a copy of a whole row.
+func (s *sums[T]) whole(of []T) []T {
+	if row, ok := s.zeros.Get().(*[]T); ok {
+		copy(*row, of)
+		return *row
+	}
+	return slices.Clone(of)
+}
 
 // Add returns the sum of a row and an update.
 func (s *sums[T]) Add(sum, delta Row[T]) Row[T] {

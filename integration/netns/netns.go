@@ -12,7 +12,7 @@ import (
 // Network is hosts that a switch joins, or a bridge.
 type Network struct {
 	Hosts   []*Host
-	*Switch        // nil of Wired
+	*Switch        // nil of Wired, whose links cannot be changed
 	hub     string // namespace of the bridge; none is a switch
 }
 

@@ -44,14 +44,17 @@ const (
 // computed returns what a virtual clock says of work that begins now.
 func (j *Job) computed(v *sim.Virtual) *rdd.Computed {
 	law, slots, began := j.cfg.Pace, j.cfg.Slots, v.Now()
-	return &rdd.Computed{
+	c := &rdd.Computed{
 		Spend: func(executor, slot int, at time.Duration, rows int64) time.Duration {
 			return law.Spend(executor, slot, slots, began+at, rows) - began
 		},
 		Arrive: func(from, to int, at time.Duration, bytes int64) time.Duration {
 			return v.Arrival(from, to, began+at, bytes) - began
 		},
-		Handle: law.Handling,
-		Tick:   max(leastTick, law.Balanced()/ticksInPass),
+		Tick: max(leastTick, law.Balanced()/ticksInPass),
 	}
+	if law.Handles() {
+		c.Handle = law.Handling
+	}
+	return c
 }

@@ -81,10 +81,13 @@ func (l *Law) DriverLink(bytes int64) time.Duration {
 	return seconds(float64(bytes) / l.network.driver)
 }
 
+// Handles reports whether slots' cores write and read messages, as there are no others.
+func (l *Law) Handles() bool { return l != nil && l.network.handling > 0 }
+
 // Handling returns how long a slot's core takes to write or to read bytes of tables' messages; without a law there are
 // cores to spare for that.
 func (l *Law) Handling(bytes int64) time.Duration {
-	if l == nil || l.network.handling == 0 {
+	if !l.Handles() {
 		return 0
 	}
 	return seconds(float64(bytes) / l.network.handling)

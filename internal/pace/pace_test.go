@@ -207,7 +207,7 @@ func TestNetworks(t *testing.T) {
 		t.Fatal(err)
 	}
 	alone, err := Parse("handling:1MB/s", 1)
-	if err != nil || !alone.Computed() || alone.Handling(5e5) != time.Second/2 {
+	if err != nil || !alone.Computed() || !alone.Handles() || alone.Handling(5e5) != time.Second/2 {
 		t.Error(err)
 	}
 	if a, b := l.Send(0, 0, 1e6, 1e9), l.Send(3, 0, 1e6, 1e9); a != time.Second || b != time.Second/2 {
@@ -218,7 +218,7 @@ func TestNetworks(t *testing.T) {
 		t.Error(l.Latency(time.Second), l.DriverLink(1e6), l.Handling(1e6))
 	}
 	var none *Law
-	if none.Latency(time.Second) != time.Second || none.DriverLink(5)+none.Handling(5) != 0 ||
+	if none.Latency(time.Second) != time.Second || none.DriverLink(5)+none.Handling(5) != 0 || none.Handles() ||
 		none.Send(0, 7, 5, 0) != 7 {
 		t.Error("no law has a network")
 	}

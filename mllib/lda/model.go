@@ -80,6 +80,9 @@ func (m *Model) load(head, numbers []byte) error {
 		return fault.Newf(fault.Corrupt, "read", "model.json", "%d topics with %d alphas, and %d words cannot be",
 			m.Topics, len(m.Alpha), m.Vocabulary)
 	}
+	if m.Samples < 0 || m.Samples > mostSamples {
+		return fault.Newf(fault.Corrupt, "read", "model.json", "counts cannot be the sums of %d samples", m.Samples)
+	}
 	return model.LoadColumns(numbers, m.Known, m.parse)
 }
 
@@ -189,7 +192,11 @@ const mostDescribed = 200
 // Describe returns the topics with the words that they have most of.
 func (m *Model) Describe() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d topics of %d words, from %d tokens\n", m.Topics, m.Known, m.Tokens)
+	fmt.Fprintf(&b, "%d topics of %d words, from %d tokens", m.Topics, m.Known, m.Tokens)
+	if m.Samples > 1 {
+		fmt.Fprintf(&b, ", the mean of %d samples", m.Samples)
+	}
+	b.WriteByte('\n')
 	shown, left := 0, 0
 	for k, words := range m.Top(topMost) {
 		if len(words) == 0 || shown == mostDescribed {

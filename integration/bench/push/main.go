@@ -204,7 +204,7 @@ func sent(log string) (bytes int64, err error) {
 		return 0, err
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(f)
+	told, lines := false, bufio.NewScanner(f)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
 		if !strings.HasPrefix(lines.Text(), `{"event":"tables"`) {
@@ -214,7 +214,11 @@ func sent(log string) (bytes int64, err error) {
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
 			return 0, err
 		}
+		told = true
 		bytes = l.Tables[0].Sent[plan.SentUpdates]
+	}
+	if !told && lines.Err() == nil {
+		return 0, errors.New("the log says nothing of what tables have sent")
 	}
 	return bytes, lines.Err()
 }
