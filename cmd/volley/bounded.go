@@ -54,7 +54,8 @@ func (f *boundFlags) register(fs *pflag.FlagSet) {
 func (f *boundFlags) model(c *cobra.Command, sync string) (m tables.Model, err error) {
 	has, known := boundedModels[sync]
 	if !known && !slices.Contains(f.others, sync) {
-		return m, volley.OneOf("sync", sync, "bsp", "ssp", "asp", "cap", "vap", "cvap")
+		all := append([]string{"bsp", "ssp", "asp", "cap", "vap", "cvap"}, f.others...)
+		return m, volley.OneOf("sync", sync, all...)
 	}
 	if err := f.unused(c, sync); err != nil {
 		return m, err
@@ -101,9 +102,13 @@ type boundedFlags struct {
 }
 
 func (f *boundedFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.sync, "sync", "bsp", "what workers may miss of each other: bsp (nothing of rounds before, so "+
-		"that a run gives the same bytes every time), ssp (the last --slack rounds), asp (anything), cap (as ssp, "+
-		"updates seen as soon as possible), vap (updates of a number that add up to --value-bound), cvap (both bounds)")
+	what := "what workers may miss of each other: bsp (nothing of rounds before, so that a run gives the same bytes " +
+		"every time), ssp (the last --slack rounds), asp (anything), cap (as ssp, updates seen as soon as possible), " +
+		"vap (updates of a number that add up to --value-bound), cvap (both bounds)"
+	if slices.Contains(f.others, "flexrr") {
+		what += ", flexrr (as ssp, and the fast do parts of the slow's clocks)"
+	}
+	fs.StringVar(&f.sync, "sync", "bsp", what)
 	f.boundFlags.register(fs)
 }
 
@@ -111,12 +116,40 @@ func (f *boundedFlags) model(c *cobra.Command) (tables.Model, error) {
 	return f.boundFlags.model(c, f.sync)
 }
 
+// helpedFlags are those of jobs on tables whose workers may do parts of one another's clocks.
+type helpedFlags struct {
+	boundedFlags
+	helpFlags
+}
+
+func (f *helpedFlags) register(fs *pflag.FlagSet) {
+	f.others = []string{"flexrr"}
+	f.boundedFlags.register(fs)
+	f.helpFlags.register(fs)
+}
+
+// asked returns the model, and how helpers are asked; nil where none are.
+func (f *helpedFlags) asked(c *cobra.Command) (m tables.Model, help *tables.Help, err error) {
+	if m, err = f.model(c); err == nil && f.sync == "flexrr" {
+		help, err = f.asksHelp()
+	}
+	return m, help, err
+}
+
+// nameOf returns the name of a model, as the report of a run has it.
+func nameOf(m tables.Model, help *tables.Help) string {
+	if help != nil {
+		return (&mllib.Bounded{Model: m, Help: help}).Name()
+	}
+	return m.String()
+}
+
 // workerFlags are those of jobs that may be trained by workers on tables.
 type workerFlags struct {
 	boundFlags
+	helpFlags
 	passes float64
 	batch  int
-	help   tables.Help
 }
 
 // workerSyncs are the values of --sync for which workers on tables train.
@@ -125,15 +158,17 @@ var workerSyncs = []string{"ssp", "asp", "cap", "vap", "cvap", "flexrr"}
 func (f *workerFlags) register(fs *pflag.FlagSet) {
 	f.others = []string{"flexrr"}
 	f.boundFlags.register(fs)
-	f.registerHelp(fs)
+	f.helpFlags.register(fs)
 	fs.Float64Var(&f.passes, "wpc", 1, "work per clock, of "+strings.Join(workerSyncs, ", ")+
 		": passes of a worker over its split; of flexrr at most 1")
 	fs.IntVar(&f.batch, "batch", 0, "rows of a worker's step, of the same, which flexrr hands over as a whole "+
 		"(default: by the data)")
 }
 
-// registerHelp declares the parameters of RapidReassignment.
-func (f *workerFlags) registerHelp(fs *pflag.FlagSet) {
+// helpFlags are the parameters of RapidReassignment.
+type helpFlags struct{ help tables.Help }
+
+func (f *helpFlags) register(fs *pflag.FlagSet) {
 	d := tables.DefaultHelp()
 	f.help = d
 	fs.IntVar(&f.help.Group, "helpers", d.Group, "workers that may do parts of one's clock for it, of flexrr")
@@ -175,14 +210,19 @@ func (f *workerFlags) asked(c *cobra.Command, sync string) (*mllib.Bounded, erro
 		return nil, usage(c, "wpc", "%v is above 1: a row that is visited twice in a clock cannot be handed over "+
 			"under --sync flexrr; ssp takes it", f.passes)
 	}
-	b.Help = &f.help
-	return b, volley.FirstError(volley.Within("helpers", float64(f.help.Group), 0, 1e6, false),
+	b.Help, err = f.asksHelp()
+	return b, err
+}
+
+// asksHelp returns how helpers are asked.
+func (f *helpFlags) asksHelp() (*tables.Help, error) {
+	return &f.help, volley.FirstError(volley.Within("helpers", float64(f.help.Group), 0, 1e6, false),
 		volley.Within("reassign-progress", f.help.Progress, 0, 1, true),
 		volley.Within("reassign-trigger", f.help.Trigger, 0, 1, true),
 		volley.Within("reassign-first", f.help.First, 0, 1, true),
 		volley.Within("reassign-follow", f.help.Follow, 1, 1e9, false),
 		volley.Within("reassign-checks", float64(f.help.Checks), 1, 1e9, false),
-		volley.Within("reassign-tail", f.help.Tail, 0, 1, true), b.Help.Check())
+		volley.Within("reassign-tail", f.help.Tail, 0, 1, true), f.help.Check())
 }
 
 // refuseWorkers refuses to have workers on tables train a job that they do not.

@@ -21,7 +21,7 @@ import (
 // ldaFlags are the flags of topic models.
 type ldaFlags struct {
 	placedFlags
-	bounded    boundedFlags
+	bounded    helpedFlags
 	data, test []string
 	vocabulary string
 	format     string
@@ -98,6 +98,7 @@ type ldaResult struct {
 	LoadSeconds  float64            `json:"load_seconds"`
 	TrainSeconds float64            `json:"train_seconds"`
 	Waited       float64            `json:"waited_share"`
+	Helped       *float64           `json:"helped_share,omitempty"` // of words, by other workers: flexrr's
 	Executors    int                `json:"executors"`
 	Splits       int                `json:"splits"`
 	Model        string             `json:"model"`
@@ -128,7 +129,7 @@ func (f *ldaFlags) ready(c *cobra.Command) (cfg volley.Config, err error) {
 	if err = f.readyText(c); err != nil {
 		return cfg, err
 	}
-	if f.job.Model, err = f.bounded.model(c); err != nil {
+	if f.job.Model, f.job.Help, err = f.bounded.asked(c); err != nil {
 		return cfg, err
 	}
 	f.job.Data, f.job.Splits, f.job.Seed = absolute(f.data), f.splits, f.seed
@@ -179,11 +180,14 @@ func (f *ldaFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	r := &ldaResult{Job: "lda", Sync: f.job.Model.String(), Documents: t.Documents, Tokens: t.Model.Tokens,
+	r := &ldaResult{Job: "lda", Sync: nameOf(f.job.Model, f.job.Help), Documents: t.Documents, Tokens: t.Model.Tokens,
 		Words: t.Model.Known, Topics: t.Model.Topics, Iterations: t.Iterations, StoppedBy: t.StoppedBy,
 		Objective: -t.LogWords, Metrics: map[string]float64{"coherence": mean(t.Model.Coherence)},
 		LoadSeconds: out.Load.Seconds(), Waited: t.Waited, Executors: out.Executors, Splits: f.splits, Model: f.out,
 		LogDigest: out.LogDigest}
+	if f.job.Help != nil {
+		r.Helped = &t.Helped
+	}
 	_, r.TrainSeconds = trained(cfg, out, began)
 	if err := f.finish(c, t, r); err != nil {
 		return err
@@ -271,6 +275,8 @@ func findingTopics(t **mllib.TopicsFound) func(context.Context, *rdd.Session, ml
 
 func (f *ldaFlags) replay(ctx context.Context, r *replayed) error {
 	var t *mllib.TopicsFound
-	workers := func(c *mllib.LDAConfig) workersOf { return ofModel(c.Model) }
+	workers := func(c *mllib.LDAConfig) workersOf {
+		return ofBounded(&mllib.Bounded{Model: c.Model, Help: c.Help})
+	}
 	return runAgain(ctx, r, workers, mllib.BuildLDA, findingTopics(&t))
 }

@@ -24,7 +24,7 @@ import (
 // mfFlags are the flags of factorizations by stochastic gradient descent.
 type mfFlags struct {
 	placedFlags
-	bounded    boundedFlags
+	bounded    helpedFlags
 	tables     tableFlags
 	data, test []string
 	format     string
@@ -90,6 +90,7 @@ type mfResult struct {
 	StoppedBy    string             `json:"stopped_by"`
 	Objective    float64            `json:"objective"`
 	Converged    bool               `json:"converged"`
+	Helped       *float64           `json:"helped_share,omitempty"` // of steps, by other workers: flexrr's
 	Users        int                `json:"users"`
 	Items        int                `json:"items"`
 	Metrics      map[string]float64 `json:"metrics,omitempty"`
@@ -120,7 +121,7 @@ func (f *mfFlags) ready(c *cobra.Command) (cfg volley.Config, err error) {
 			return cfg, err
 		}
 	}
-	if f.job.Model, err = f.bounded.model(c); err != nil {
+	if f.job.Model, f.job.Help, err = f.bounded.asked(c); err != nil {
 		return cfg, err
 	}
 	if _, err = files.Resolve(f.test...); err != nil { // before anything is trained
@@ -149,10 +150,13 @@ func (f *mfFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	r := &mfResult{Job: "mf", Sync: f.job.Model.String(), Iterations: t.Iterations, StoppedBy: t.StoppedBy,
+	r := &mfResult{Job: "mf", Sync: nameOf(f.job.Model, f.job.Help), Iterations: t.Iterations, StoppedBy: t.StoppedBy,
 		Objective: t.Objective, Converged: t.Converged, Users: t.Model.Users, Items: t.Model.Items,
 		LoadSeconds: out.Load.Seconds(), Executors: out.Executors, Splits: f.splits, Model: f.out,
 		LogDigest: out.LogDigest}
+	if f.job.Help != nil {
+		r.Helped = &t.Helped
+	}
 	_, r.TrainSeconds = trained(cfg, out, began)
 	if err := f.finish(c, t.Model, r); err != nil {
 		return err
@@ -212,6 +216,8 @@ func factoring(t **mllib.Factored) func(context.Context, *rdd.Session, mllib.SGD
 
 func (f *mfFlags) replay(ctx context.Context, r *replayed) error {
 	var t *mllib.Factored
-	workers := func(c *mllib.SGDConfig) workersOf { return ofModel(c.Model) }
+	workers := func(c *mllib.SGDConfig) workersOf {
+		return ofBounded(&mllib.Bounded{Model: c.Model, Help: c.Help})
+	}
 	return runAgain(ctx, r, workers, mllib.BuildSGD, factoring(&t))
 }

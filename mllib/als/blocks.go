@@ -1,6 +1,8 @@
 package als
 
 import (
+	"math"
+
 	"github.com/volley-engine/volley/internal/kernel"
 	"github.com/volley-engine/volley/rdd"
 	"github.com/volley-engine/volley/tables"
@@ -37,6 +39,38 @@ type block struct {
 	now, read []float64
 	columns   []int32
 	by        []float64
+	ends      []int32 // of ratings that are handed over together, if they are: those of users, whole
+	squares   float64 // of the errors in the present clock
+}
+
+// present returns the block of a worker's clock.
+func present(c *tables.Clock[descent, rdd.Point, ownUsers]) *block {
+	all := c.Notes(func() any { return blocks(c) }).([]block)
+	return &all[(c.Worker()+c.Number())%c.Workers()]
+}
+
+// usersOf returns how many of a worker's users a rating of the block stands for, of all blocks.
+func (b *block) usersOf(c *tables.Clock[descent, rdd.Point, ownUsers]) float64 {
+	return float64(len(c.State.IDs)) / math.Max(1, float64(len(b.ratings)*c.Workers()))
+}
+
+// part returns ratings by where they end.
+func (b *block) part(from, to int) []kernel.Rating {
+	first := int32(0)
+	if from > 0 {
+		first = b.ends[from-1]
+	}
+	return b.ratings[first:b.ends[to-1]]
+}
+
+// cut finds where ratings may be handed over: between users.
+func (b *block) cut() {
+	for at := 0; at < len(b.ratings); {
+		at += together(b.ratings[at:])
+		if at == len(b.ratings) || b.ratings[at].Row != b.ratings[at-1].Row {
+			b.ends = append(b.ends, int32(at))
+		}
+	}
 }
 
 // blocks returns a worker's ratings by block of items: as many blocks as there are workers, so that in a clock no two
@@ -78,6 +112,7 @@ func (b *block) place(number int, p places) {
 	for i := range b.ratings {
 		b.ratings[i].Column = at[int(b.ratings[i].Column)/p.blocks]
 	}
+	b.cut()
 }
 
 // load reads the numbers of the block's items.

@@ -49,7 +49,7 @@ func TestABlockIsOneDescent(t *testing.T) {
 	wantUsers, wantItems, looked := slices.Clone(at), slices.Clone(of.now), 0
 	by := kernel.Descent{Rank: rank, Mean: 0.1, Rate: 0.05, Reg: 0.2, Own: true}
 	by.Steps(wantUsers, wantItems, of.ratings)
-	d.descend(at, &of, 0.05, func(n int) { looked += n })
+	d.descend(at, of.now, of.ratings, 0.05, func(n int) { looked += n })
 	if !slices.Equal(at, wantUsers) || !slices.Equal(of.now, wantItems) || looked != len(of.ratings) {
 		t.Errorf("%d of %d ratings, or other numbers", looked, len(of.ratings))
 	}

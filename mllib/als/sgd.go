@@ -24,6 +24,8 @@ type SGDConfig struct {
 	Rate  float64 // of learning, in the first pass, before a user or an item has moved
 	Decay float64 // what each pass multiplies it by
 	Model tables.Model
+	// Help has workers do parts of one another's clocks (FlexRR); nil has none do.
+	Help *tables.Help `json:",omitempty"`
 }
 
 // CheckSGD refuses configurations that no data could make right.
@@ -102,7 +104,12 @@ func BuildSGD(g *rdd.Graph, c SGDConfig) *SGDPlan {
 	p.sums = rdd.ScanBatches(p.Users, addSums)
 	p.items = tables.New[float64](g, "items", tables.Dense(0, c.Rank+kernel.OwnNumbers), c.Model)
 	p.passes = tables.New[float64](g, "passes", tables.Dense(c.MaxIterations, 1), c.Model)
-	p.work = tables.Worker(p.Users, p.clock, p.items, p.passes)
+	if c.Help == nil {
+		p.work = tables.Worker(p.Users, p.clock, p.items, p.passes)
+		return p
+	}
+	p.work = tables.HelpedWorker(p.Users, p.clock, tables.Helping[descent, rdd.Point, ownUsers, given, made]{
+		By: *c.Help, Give: p.give, Do: p.help, Take: p.take}, p.items, p.passes)
 	return p
 }
 
@@ -132,37 +139,51 @@ func (p *SGDPlan) clock(c *tables.Clock[descent, rdd.Point, ownUsers]) error {
 	if c.Number() == 0 {
 		begin(c)
 	}
-	all := c.Notes(func() any { return blocks(c) }).([]block)
-	now, items, places := &all[(c.Worker()+c.Number())%c.Workers()], p.items.In(c), c.Param.places(c.Workers())
+	now, items, places := present(c), p.items.In(c), c.Param.places(c.Workers())
 	now.load(places, items)
-	pass := c.Number() / c.Workers()
-	rate := c.Param.Rate * math.Pow(c.Param.Decay, float64(pass))
-	share := float64(len(c.State.IDs)) / math.Max(1, float64(len(now.ratings)*c.Workers()))
-	squares := c.Param.descend(c.State.At, now, rate, func(n int) { c.Worked(float64(n) * share) })
+	share := now.usersOf(c)
+	now.squares = 0
+	c.Share(len(now.ends), func(from, to int) {
+		now.squares += c.Param.descend(c.State.At, now.now, now.part(from, to), rateAt(c),
+			func(n int) { c.Worked(float64(n) * share) })
+	})
 	now.tell(places, items)
-	p.passes.In(c).Inc(pass, 0, squares)
+	p.passes.In(c).Inc(c.Number()/c.Workers(), 0, now.squares)
 	return nil
 }
 
-// places returns where the numbers of items are.
-func (d *descent) places(workers int) places {
-	return placesOf(d.Items, workers, d.Rank+kernel.OwnNumbers)
+// rateAt returns the rate of learning in a clock.
+func rateAt(c *tables.Clock[descent, rdd.Point, ownUsers]) float64 {
+	return c.Param.Rate * math.Pow(c.Param.Decay, float64(c.Number()/c.Workers()))
 }
 
-// descend makes a step for each of a block's ratings, and returns the sum of their squared errors before. It calls done
+// places returns where the numbers of items are.
+func (d *descent) places(workers int) places { return placesOf(d.Items, workers, d.numbers()) }
+
+// numbers returns how many numbers a user has, and an item.
+func (d *descent) numbers() int { return d.Rank + kernel.OwnNumbers }
+
+// descend makes a step for each of some ratings, and returns the sum of their squared errors before. It calls done
 // with how many ratings it makes steps for next.
-func (d *descent) descend(users []float64, b *block, rate float64, done func(ratings int)) (squares float64) {
+func (d *descent) descend(users, items []float64, left []kernel.Rating, rate float64, done func(ratings int)) (
+	squares float64) {
 	by := kernel.Descent{Rank: d.Rank, Mean: d.Mean, Rate: rate, Reg: d.Reg, Own: d.Biases}
-	for left := b.ratings; len(left) > 0; {
-		n := min(lookRatings, len(left))
-		for n < min(len(left), mostRatings) && left[n].Row == left[n-1].Row { // a user's go together
-			n++
-		}
+	for len(left) > 0 {
+		n := together(left)
 		done(n)
-		squares += by.Steps(users, b.now, left[:n])
+		squares += by.Steps(users, items, left[:n])
 		left = left[n:]
 	}
 	return squares
+}
+
+// together returns how many of some ratings, the first, go together: a user's do.
+func together(left []kernel.Rating) int {
+	n := min(lookRatings, len(left))
+	for n < min(len(left), mostRatings) && left[n].Row == left[n-1].Row {
+		n++
+	}
+	return n
 }
 
 // TrainSGD makes passes over the ratings and returns the model: one of alternating least squares, whose vectors have
@@ -190,6 +211,7 @@ func TrainSGD(ctx context.Context, s *rdd.Session, c SGDConfig, p *SGDPlan) (*Fa
 			return nil, err
 		}
 		out.Iterations = tick.Clock / tick.Workers()
+		out.Waited, out.Helped = tick.WaitedShare(), tick.HelpedShare()
 		out.Objective = p.errorOf(tick, out.Iterations, d)
 		if tick.Report("objective", out.Objective); !num.Finite(out.Objective) {
 			return nil, fault.Newf(fault.BadInput, "train", "mf", "the numbers are not finite after pass %d",

@@ -39,7 +39,7 @@ func BenchmarkDescent(b *testing.B) {
 		d := descent{Rank: rank, Reg: 0.05, Rate: 0.1, Biases: true}
 		b.Run("rank="+strconv.Itoa(rank), func(b *testing.B) {
 			for b.Loop() {
-				d.descend(at, &of, 1e-3, func(int) {})
+				d.descend(at, of.now, of.ratings, 1e-3, func(int) {})
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(of.ratings)), "ns/rating")
 		})

@@ -27,6 +27,8 @@ type Config struct {
 	Splits        int
 	Seed          uint64
 	Model         tables.Model
+	// Help has workers do parts of one another's clocks (FlexRR); nil has none do.
+	Help *tables.Help `json:",omitempty"`
 }
 
 // mostTopics is the greatest number of topics.
@@ -41,6 +43,9 @@ func (c *Config) Check() error {
 		return fault.Newf(fault.Usage, "find topics with", "--alpha", "%v does not lie in (0, 1e6]", c.Alpha)
 	case !(c.Beta >= leastPrior && c.Beta <= 1e6):
 		return fault.Newf(fault.Usage, "find topics with", "--beta", "%v does not lie in [%v, 1e6]", c.Beta, leastPrior)
+	case c.PerClock > 1 && c.Help != nil:
+		return fault.Newf(fault.Usage, "find topics in", "--wpc", "%d iterations a clock: words that are visited "+
+			"twice cannot be handed over under --sync flexrr; ssp takes it", c.PerClock)
 	case c.PerClock < 0:
 		return fault.Newf(fault.Usage, "find topics in", "--wpc", "%d iterations a clock", c.PerClock)
 	case c.MaxIterations < 1:
@@ -114,7 +119,12 @@ func Build(g *rdd.Graph, c Config) *Plan {
 	if c.Format == Text {
 		p.counts = rdd.Aggregate(docs, counting())
 	}
-	p.work = tables.Worker(docs, p.clock, p.words, p.totals, p.measured)
+	if c.Help == nil {
+		p.work = tables.Worker(docs, p.clock, p.words, p.totals, p.measured)
+		return p
+	}
+	p.work = tables.HelpedWorker(docs, p.clock, tables.Helping[params, string, topics, given, made]{By: *c.Help,
+		Give: p.give, Do: p.help, Take: p.take}, p.words, p.totals, p.measured)
 	return p
 }
 

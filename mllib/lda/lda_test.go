@@ -449,10 +449,14 @@ func TestBadDocumentsAreNamed(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"1 does not lie in [2, 65536]": func(c *Config) { c.Topics = 1 },
 		"--alpha":                      func(c *Config) { c.Alpha = 0 },
-		"--beta: NaN":                  func(c *Config) { c.Beta = math.NaN() },
-		"--beta: 1e-17":                func(c *Config) { c.Beta = 1e-17 },
-		"0 iterations":                 func(c *Config) { c.MaxIterations = 0 },
-		"-3 is negative":               func(c *Config) { c.Model = tables.SSP(-3) },
+		"--wpc: 2 iterations a clock": func(c *Config) {
+			help := tables.DefaultHelp()
+			c.PerClock, c.Help = 2, &help
+		},
+		"--beta: NaN":    func(c *Config) { c.Beta = math.NaN() },
+		"--beta: 1e-17":  func(c *Config) { c.Beta = 1e-17 },
+		"0 iterations":   func(c *Config) { c.MaxIterations = 0 },
+		"-3 is negative": func(c *Config) { c.Model = tables.SSP(-3) },
 	} {
 		c := defaults("x", 3, 3)
 		if change(&c); c.Check() == nil || !strings.Contains(c.Check().Error(), want) {

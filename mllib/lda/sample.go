@@ -16,6 +16,7 @@ import (
 type corpus struct {
 	words  []int32 // in order; the tokens of words[i] are those from ends[i] to ends[i+1]
 	ends   []int
+	begins []int    // of words by row of the table, and where the last ends
 	doc    []int32  // by token
 	place  []int32  // by token: where its topic is in the worker's state
 	topic  []uint16 // by token
@@ -64,8 +65,17 @@ func newCorpus(docs []document, k int, of []uint16, rng *rand.Rand) *corpus {
 		c.doc, c.place, c.topic = append(c.doc, t.doc), append(c.place, t.place), append(c.topic, topic)
 		c.more(int(t.doc), topic)
 	}
+	for i, w := range c.words {
+		if i == 0 || w/wordsOfRow != c.words[i-1]/wordsOfRow {
+			c.begins = append(c.begins, i)
+		}
+	}
+	c.begins = append(c.begins, len(c.words))
 	return c
 }
+
+// lines returns how many rows of the table the corpus has words of.
+func (c *corpus) lines() int { return len(c.begins) - 1 }
 
 // beginning is how many tokens weigh as much as any topic does, where a document's topics are drawn: about
 // 3 log(1 + tokens / 3) topics then have all of its tokens. Documents that begin with a token of each topic tell words
@@ -195,21 +205,31 @@ func (c *corpus) begin(totals []int64, vocabulary int) {
 	c.arrange()
 }
 
-// sweep samples the topics of all tokens once. It calls done with each part of its documents that it begins.
-func (c *corpus) sweep(words *tables.Access[int32], rng *rand.PCG, done func(documents float64)) {
-	part := float64(c.documents()) / float64(max(1, len(c.words)))
+// sweep samples the topics of tokens once, by lines. It calls done with each part of its documents that it begins.
+func (c *corpus) sweep(from, to int, words *tables.Access[int32], rng *rand.PCG, done func(documents float64)) {
+	part := c.documentsOfWord()
 	var row tables.Row[int32]
-	c.rows(func(r int) { row = words.Row(r) }, func(i int, w int32) {
+	c.rows(from, to, func(r int) { row = words.Row(r) }, func(i int, w int32) {
 		done(part)
-		c.load(ofWord(row, w, c.topics))
-		for j := c.ends[i]; j < c.ends[i+1]; {
-			next := min(j+len(c.ahead), c.ends[i+1])
-			for c.look(j, next); j < next; j++ {
-				c.sample(j, rng)
-			}
+		c.sweepWord(i, ofWord(row, w, c.topics), rng)
+	}, words.IncCells)
+}
+
+// documentsOfWord returns how many of its documents a word stands for.
+func (c *corpus) documentsOfWord() float64 {
+	return float64(c.documents()) / float64(max(1, len(c.words)))
+}
+
+// sweepWord samples the topics of a word's tokens once, by its part of its row.
+func (c *corpus) sweepWord(i int, row tables.Row[int32], rng *rand.PCG) {
+	c.load(row)
+	for j := c.ends[i]; j < c.ends[i+1]; {
+		next := min(j+len(c.ahead), c.ends[i+1])
+		for c.look(j, next); j < next; j++ {
+			c.sample(j, rng)
 		}
-		c.unload(w)
-	}, words)
+	}
+	c.unload(c.words[i])
 }
 
 // look has the processor fetch what tokens' documents have of topics.
@@ -225,15 +245,16 @@ func (c *corpus) look(from, to int) {
 const wordsOfRow = 16
 
 // rows goes through words, those of a row after one another, and adds what has changed of it.
-func (c *corpus) rows(begin func(row int), each func(i int, w int32), words *tables.Access[int32]) {
-	for i := 0; i < len(c.words); {
-		row := c.words[i] / wordsOfRow
-		begin(int(row))
+func (c *corpus) rows(from, to int, begin func(row int), each func(i int, w int32),
+	add func(row int, columns, changes []int32)) {
+	for line := from; line < to; line++ {
+		row := int(c.words[c.begins[line]] / wordsOfRow)
+		begin(row)
 		c.columns, c.changes = c.columns[:0], c.changes[:0]
-		for ; i < len(c.words) && c.words[i]/wordsOfRow == row; i++ {
+		for i := c.begins[line]; i < c.begins[line+1]; i++ {
 			each(i, c.words[i])
 		}
-		words.IncCells(int(row), c.columns, c.changes)
+		add(row, c.columns, c.changes)
 	}
 }
 

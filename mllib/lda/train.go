@@ -16,7 +16,7 @@ import (
 func (p *Plan) clock(c *tables.Clock[params, string, topics]) error {
 	rng := rand.NewPCG(c.Param.Seed, uint64(c.Worker())<<32|uint64(c.Number()))
 	var failed error
-	own := c.Notes(func() any {
+	own := corpusOf(c, func() *corpus {
 		reads := c.Param.Lexicon.reader()
 		var docs []document
 		for line := range c.Rows() {
@@ -27,7 +27,7 @@ func (p *Plan) clock(c *tables.Clock[params, string, topics]) error {
 			docs = append(docs, d)
 		}
 		return newCorpus(docs, c.Param.Topics, c.State.Of, rand.New(rng))
-	}).(*corpus)
+	})
 	if failed != nil {
 		return failed
 	}
@@ -42,17 +42,22 @@ func (p *Plan) clock(c *tables.Clock[params, string, topics]) error {
 	return nil
 }
 
+// corpusOf returns a worker's documents, which are made once.
+func corpusOf(c *tables.Clock[params, string, topics], made func() *corpus) *corpus {
+	return c.Notes(func() any { return made() }).(*corpus)
+}
+
 // tell counts the tokens of topics that were drawn.
 func (c *corpus) tell(words *tables.Access[int32], totals *tables.Access[int64]) {
 	sums := make([]int64, c.topics)
-	c.rows(func(int) {}, func(i int, w int32) {
+	c.rows(0, c.lines(), func(int) {}, func(i int, w int32) {
 		for _, k := range c.topic[c.ends[i]:c.ends[i+1]] {
 			c.change[k]++
 			c.touched[k/64] |= 1 << (k % 64)
 			sums[k]++
 		}
 		c.unload(w)
-	}, words)
+	}, words.IncCells)
 	totals.IncRow(0, sums)
 }
 
@@ -96,7 +101,8 @@ func (p *Plan) measureTables(c *tables.Clock[params, string, topics], beta float
 func (p *Plan) sweep(c *tables.Clock[params, string, topics], own *corpus, rng *rand.PCG) {
 	totals := p.totals.In(c)
 	own.begin(totals.Row(0).Values, c.Param.Vocabulary)
-	own.sweep(p.words.In(c), rng, c.Worked)
+	words := p.words.In(c)
+	c.Share(own.lines(), func(from, to int) { own.sweep(from, to, words, rng, c.Worked) })
 	totals.IncRow(0, own.moved)
 }
 
@@ -139,6 +145,7 @@ type Outcome struct {
 	StoppedBy  string
 	LogWords   float64 // mean log-likelihood of a training token's word, under its topic
 	Waited     float64 // share of their time that slots waited
+	Helped     float64 // share of their words that other workers have sampled for them
 }
 
 // ticksEvery is after how many clocks it is looked at how far training is.
@@ -190,7 +197,7 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, er
 			of.add(last, tick.Clock)
 		}
 		out.LogWords = last.logWords()
-		out.Waited = tick.WaitedShare()
+		out.Waited, out.Helped = tick.WaitedShare(), tick.HelpedShare()
 		tick.Report("objective", -out.LogWords)
 	}
 	out.Model = of.mean(last)
