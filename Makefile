@@ -142,10 +142,12 @@ netns:
 chaos:
 	$(GO) test -count=1 -v -timeout 0 ./integration -run ChaosOnANetwork -chaos $(SEEDS) -chaos-from $(FROM)
 
-# make bench-peers PEERS=../shared/peers [ONLY=cluster|arrow|ml,JOB,DATA,SYSTEM|dataflow,JOB,SYSTEM|tables,JOB|tables,spark]: ours beside other systems.
+# make bench-peers PEERS=../shared/peers [ONLY=cluster|arrow|ml,JOB,DATA,SYSTEM|dataflow,JOB,SYSTEM|tables,JOB,MEASURE|tables,spark] [DOCUMENTS=6000]: ours
+# beside other systems.
 PEERS ?= ../shared/peers
+DOCUMENTS ?= 6000
 bench-peers: build
-	$(GO) run ./integration/bench/peers -peers $(PEERS) -only "$(ONLY)"
+	$(GO) run ./integration/bench/peers -peers $(PEERS) -only "$(ONLY)" -documents $(DOCUMENTS)
 
 # The documents as a site that needs no server, bin/site/index.html; Hugo is a tool of a module of its own.
 site:

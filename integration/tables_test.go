@@ -238,6 +238,8 @@ func TestRunsOfWorkersAreMadeAgain(t *testing.T) {
 		"mlp": append([]string{"mlp", "--data", points, "--layers", "4", "--sync", "asp", "--max-iterations", "5"},
 			virtual...),
 		"mf": append([]string{"mf", "--data", ratingsOf(t, dir), "--rank", "3", "--sync", "ssp"}, virtual...),
+		"mf helped": append([]string{"mf", "--data", ratingsOf(t, dir), "--rank", "3", "--sync", "flexrr",
+			"--max-iterations", "20"}, virtual...),
 		"clocks of several passes": append([]string{"linear", "--data", points, "--sync", "cap", "--wpc", "2",
 			"--max-iterations", "15"}, virtual...),
 		"pagerank": {"pagerank", "--data", pairsOf(t, dir), "--tol", "1e-3"},

@@ -112,7 +112,7 @@ func (w Work[P, D, S]) splitsOf(r *run, executor int) (splits []int) {
 	for _, x := range r.executors[executor].workers {
 		splits = append(splits, int(x.id))
 	}
-	if w.help == nil {
+	if w.help == nil || !w.help.rows {
 		return splits
 	}
 	_, helpees := r.groups(w.help.by)

@@ -34,6 +34,8 @@ type Helping[P, D, S, T, R any] struct {
 	// no table, so that it waits for nothing: what the helper sees of tables it has in its notes. It reads the rows of
 	// the other by BatchesOf.
 	Do func(c *Clock[P, D, S], p Part, given T) R
+	// NoRows says that Do reads no rows of the other's split, so that helpers need not have it.
+	NoRows bool
 	// Take adds what a helper has made to the worker's state and to tables, as if the worker had done the part itself.
 	Take func(c *Clock[P, D, S], p Part, made R)
 }
@@ -41,6 +43,7 @@ type Helping[P, D, S, T, R any] struct {
 // helping is a Helping whose values are encoded, as they travel.
 type helping[P, D, S any] struct {
 	by   Help
+	rows bool // helpers read those of others
 	give func(c *Clock[P, D, S], p Part) ([]byte, error)
 	do   func(c *Clock[P, D, S], p Part, given []byte) ([]byte, error)
 	take func(c *Clock[P, D, S], p Part, made []byte) error
@@ -65,7 +68,7 @@ func HelpedWorker[P, D, S, T, R any](data rdd.Packed[D], do func(c *Clock[P, D, 
 // encoding returns a helping whose values are encoded.
 func encoding[P, D, S, T, R any](h Helping[P, D, S, T, R]) *helping[P, D, S] {
 	return &helping[P, D, S]{
-		by: h.By,
+		by: h.By, rows: !h.NoRows,
 		give: func(c *Clock[P, D, S], p Part) ([]byte, error) {
 			return rdd.Encode(h.Give(c, p))
 		},

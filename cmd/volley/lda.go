@@ -70,7 +70,8 @@ information of each topic's ten first words.`,
 	fs.BoolVar(&f.job.FixedAlpha, "fixed-alpha", false, "keep the prior of topics as it is")
 	fs.BoolVar(&f.job.FixedBeta, "fixed-beta", false, "keep the prior of words as it is")
 	fs.IntVar(&f.job.MaxIterations, "max-iterations", 200, "iterations: how often each token's topic is sampled")
-	fs.IntVar(&f.job.PerClock, "wpc", 1, "work per clock: iterations between two looks at what other workers have done")
+	fs.IntVar(&f.job.PerClock, "wpc", 1, "work per clock: iterations between two looks at what other workers have "+
+		"done; of flexrr 1")
 	fs.Uint64Var(&f.seed, "seed", 1, "seed of the topics that are drawn, and of the order of documents in splits")
 	fs.StringVar(&f.out, "out", "",
 		"directory for the model, or the name of one in a store (s3://, gs://); none is kept without it")
@@ -98,7 +99,7 @@ type ldaResult struct {
 	LoadSeconds  float64            `json:"load_seconds"`
 	TrainSeconds float64            `json:"train_seconds"`
 	Waited       float64            `json:"waited_share"`
-	Helped       *float64           `json:"helped_share,omitempty"` // of words, by other workers: flexrr's
+	Helped       *float64           `json:"helped_share,omitempty"` // of parts of sweeps, by other workers: flexrr's
 	Executors    int                `json:"executors"`
 	Splits       int                `json:"splits"`
 	Model        string             `json:"model"`
@@ -131,6 +132,10 @@ func (f *ldaFlags) ready(c *cobra.Command) (cfg volley.Config, err error) {
 	}
 	if f.job.Model, f.job.Help, err = f.bounded.asked(c); err != nil {
 		return cfg, err
+	}
+	if f.job.Help != nil && f.job.PerClock > 1 {
+		return cfg, usage(c, "wpc", "%d is above 1: a word that is visited twice in a clock cannot be handed over "+
+			"under --sync flexrr; ssp takes it", f.job.PerClock)
 	}
 	f.job.Data, f.job.Splits, f.job.Seed = absolute(f.data), f.splits, f.seed
 	// Checkpoints are counted in the job's reports, of which each tenth iteration has one.

@@ -90,7 +90,8 @@ type mfResult struct {
 	StoppedBy    string             `json:"stopped_by"`
 	Objective    float64            `json:"objective"`
 	Converged    bool               `json:"converged"`
-	Helped       *float64           `json:"helped_share,omitempty"` // of steps, by other workers: flexrr's
+	Waited       float64            `json:"waited_share"`
+	Helped       *float64           `json:"helped_share,omitempty"` // of parts of passes, by other workers: flexrr's
 	Users        int                `json:"users"`
 	Items        int                `json:"items"`
 	Metrics      map[string]float64 `json:"metrics,omitempty"`
@@ -151,7 +152,7 @@ func (f *mfFlags) run(c *cobra.Command) error {
 		return err
 	}
 	r := &mfResult{Job: "mf", Sync: nameOf(f.job.Model, f.job.Help), Iterations: t.Iterations, StoppedBy: t.StoppedBy,
-		Objective: t.Objective, Converged: t.Converged, Users: t.Model.Users, Items: t.Model.Items,
+		Objective: t.Objective, Converged: t.Converged, Waited: t.Waited, Users: t.Model.Users, Items: t.Model.Items,
 		LoadSeconds: out.Load.Seconds(), Executors: out.Executors, Splits: f.splits, Model: f.out,
 		LogDigest: out.LogDigest}
 	if f.job.Help != nil {

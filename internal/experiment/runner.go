@@ -44,6 +44,7 @@ type Result struct {
 	Helped     *float64 `json:"helped_share,omitempty"` // of rows, by other workers
 	Rows       int64    `json:"rows,omitempty"`
 	Documents  int64    `json:"documents,omitempty"`
+	Users      int64    `json:"users,omitempty"`
 	Failed     string   `json:"failed,omitempty"`
 }
 

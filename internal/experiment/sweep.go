@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -211,10 +212,7 @@ func (s *Sweep) ideal(j *Job, p *Point, law string, res *Result) float64 {
 		return math.NaN()
 	}
 	executors, slots := p.Law.shape(l)
-	rows := res.Rows
-	if res.Documents > 0 {
-		rows = res.Documents
-	}
+	rows := cmp.Or(res.Documents, res.Rows, res.Users) // of which laws say how many a slot processes
 	if rows == 0 {
 		return math.NaN()
 	}

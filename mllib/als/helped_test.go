@@ -84,6 +84,7 @@ func TestAPartIsDoneAsByItsWorker(t *testing.T) {
 		}
 	}
 	own.cut()
+	goesOn(t, d, own, at)
 	by := own
 	by.now = slices.Clone(own.now)
 	byAt, k := slices.Clone(at), len(own.ends)
@@ -103,6 +104,35 @@ func TestAPartIsDoneAsByItsWorker(t *testing.T) {
 	}
 }
 
+// goesOn checks what a worker has that made other steps between giving a part away and taking it: these, users as the
+// helper has left them, and both growths of items.
+func goesOn(t *testing.T, d *descent, b block, at []float64) {
+	t.Helper()
+	n, k := d.numbers(), len(b.ends)
+	part := tables.Part{From: k / 2, To: k}
+	b.now, at = slices.Clone(b.now), slices.Clone(at)
+	before := slices.Clone(b.now)
+	m := b.give(at, n, part)
+	m.Rate = 0.05
+	made := m.steps(d, func(float64) {})
+	b.squares = d.descend(at, b.now, b.part(0, k/2), 0.05, func(int) {})
+	wantItems, wantUsers, squares := slices.Clone(b.now), slices.Clone(at), b.squares
+	columns, _ := b.columnsOf(b.part(part.From, part.To))
+	grown := 0.0
+	for i, column := range columns {
+		for x := range n {
+			wantItems[int(column)*n+x] += made.Items[i*n+x]
+			grown += math.Abs(made.Items[i*n+x] * (b.now[int(column)*n+x] - before[int(column)*n+x]))
+		}
+	}
+	copy(wantUsers[int(b.part(part.From, part.To)[0].Row)*n:], made.Users)
+	b.take(at, n, part, made)
+	if !slices.Equal(b.now, wantItems) || !slices.Equal(at, wantUsers) || b.squares != squares+made.Squares ||
+		grown == 0 {
+		t.Error("after other steps a part leads to other numbers than both")
+	}
+}
+
 // TestPartsAreOfWholeUsers: no user's ratings are in two parts, and what a part is of is told by its place there.
 func TestPartsAreOfWholeUsers(t *testing.T) {
 	t.Parallel()
@@ -118,9 +148,10 @@ func TestPartsAreOfWholeUsers(t *testing.T) {
 	count := 0
 	for i := range b.ends {
 		of := b.part(i, i+1)
-		if count += len(of); i > 0 && of[0].Row == b.part(i-1, i)[0].Row {
+		if i > 0 && of[0].Row == b.ratings[count-1].Row {
 			t.Errorf("part %d goes on with a user of the one before", i)
 		}
+		count += len(of)
 	}
 	if count != len(b.ratings) {
 		t.Errorf("parts have %d ratings of %d", count, len(b.ratings))

@@ -109,7 +109,7 @@ func BuildSGD(g *rdd.Graph, c SGDConfig) *SGDPlan {
 		return p
 	}
 	p.work = tables.HelpedWorker(p.Users, p.clock, tables.Helping[descent, rdd.Point, ownUsers, given, made]{
-		By: *c.Help, Give: p.give, Do: p.help, Take: p.take}, p.items, p.passes)
+		By: *c.Help, Give: p.give, Do: p.help, Take: p.take, NoRows: true}, p.items, p.passes)
 	return p
 }
 

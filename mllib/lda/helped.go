@@ -20,7 +20,7 @@ type given struct {
 	Totals                   []int64 // by topic
 	Alphas                   []float64
 	Beta                     float64
-	Documents                float64 // that a word stands for
+	Documents                float64 // that a token stands for
 }
 
 // made is what they have become: the topics of its tokens.
@@ -28,8 +28,13 @@ type made struct{ Topics []uint16 }
 
 // give returns words of a worker's clock, with what they are sampled by.
 func (p *Plan) give(c *tables.Clock[params, string, topics], part tables.Part) given {
-	words := p.words.In(c)
-	return corpusOf(c, nil).give(part, words.Row)
+	own, words := corpusOf(c, nil), p.words.In(c)
+	var rows []int
+	for line := own.cuts[part.From]; line < own.cuts[part.To]; line++ {
+		rows = append(rows, own.row(line))
+	}
+	words.Prefetch(rows...)
+	return own.give(part, words.Row)
 }
 
 func (p *Plan) help(c *tables.Clock[params, string, topics], part tables.Part, g given) made {
@@ -41,15 +46,15 @@ func (p *Plan) take(c *tables.Clock[params, string, topics], part tables.Part, m
 	corpusOf(c, nil).take(part, m, p.words.In(c).IncCells)
 }
 
-// give returns the words of a part's lines; rows has the counts of a row of the table.
+// give returns the words of a part of a sweep; rows has the counts of a row of the table.
 func (c *corpus) give(part tables.Part, rows func(row int) tables.Row[int32]) given {
-	g := given{Alphas: c.alphas, Beta: c.beta, Documents: c.documentsOfWord(), Totals: make([]int64, c.topics)}
+	g := given{Alphas: c.alphas, Beta: c.beta, Documents: c.documentsOfToken(), Totals: make([]int64, c.topics)}
 	for k, n := range c.totals {
 		g.Totals[k] = int64(n - c.least + 0.5)
 	}
 	at := make([]int32, c.documents()) // place among those given, and one more
-	for line := part.From; line < part.To; line++ {
-		row := rows(int(c.words[c.begins[line]] / wordsOfRow))
+	for line := c.cuts[part.From]; line < c.cuts[part.To]; line++ {
+		row := rows(c.row(line))
 		for i := c.begins[line]; i < c.begins[line+1]; i++ {
 			g.addWord(c, i, ofWord(row, c.words[i], c.topics))
 			for _, d := range c.doc[c.ends[i]:c.ends[i+1]] {
@@ -110,7 +115,7 @@ func (g *given) sample(topics, vocabulary int, rng *rand.PCG, worked func(docume
 	c.begin(g.Totals, vocabulary)
 	from := int32(0)
 	for i := range c.words {
-		worked(g.Documents)
+		worked(g.Documents * float64(c.ends[i+1]-c.ends[i]))
 		to := g.RowEnds[i]
 		c.sweepWord(i, tables.Row[int32]{Columns: g.Columns[from:to], Values: g.Counts[from:to]}, rng)
 		from = to
@@ -122,7 +127,7 @@ func (g *given) sample(topics, vocabulary int, rng *rand.PCG, worked func(docume
 // take has the topics that a helper has sampled be the worker's own, and adds what has changed of rows.
 func (c *corpus) take(part tables.Part, m made, add func(row int, columns, changes []int32)) {
 	next := m.Topics
-	c.rows(part.From, part.To, func(int) {}, func(i int, w int32) {
+	c.rows(c.cuts[part.From], c.cuts[part.To], func(int) {}, func(i int, w int32) {
 		for j := c.ends[i]; j < c.ends[i+1]; j++ {
 			if had, is := c.topic[j], next[0]; is != had {
 				c.move(j, int(c.doc[j]), had, is)

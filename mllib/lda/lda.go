@@ -43,11 +43,11 @@ func (c *Config) Check() error {
 		return fault.Newf(fault.Usage, "find topics with", "--alpha", "%v does not lie in (0, 1e6]", c.Alpha)
 	case !(c.Beta >= leastPrior && c.Beta <= 1e6):
 		return fault.Newf(fault.Usage, "find topics with", "--beta", "%v does not lie in [%v, 1e6]", c.Beta, leastPrior)
+	case c.PerClock < 0:
+		return fault.Newf(fault.Usage, "find topics in", "--wpc", "%d iterations a clock", c.PerClock)
 	case c.PerClock > 1 && c.Help != nil:
 		return fault.Newf(fault.Usage, "find topics in", "--wpc", "%d iterations a clock: words that are visited "+
 			"twice cannot be handed over under --sync flexrr; ssp takes it", c.PerClock)
-	case c.PerClock < 0:
-		return fault.Newf(fault.Usage, "find topics in", "--wpc", "%d iterations a clock", c.PerClock)
 	case c.MaxIterations < 1:
 		return fault.Newf(fault.Usage, "find topics in", "--max-iterations", "%d iterations", c.MaxIterations)
 	}
@@ -124,7 +124,7 @@ func Build(g *rdd.Graph, c Config) *Plan {
 		return p
 	}
 	p.work = tables.HelpedWorker(docs, p.clock, tables.Helping[params, string, topics, given, made]{By: *c.Help,
-		Give: p.give, Do: p.help, Take: p.take}, p.words, p.totals, p.measured)
+		Give: p.give, Do: p.help, Take: p.take, NoRows: true}, p.words, p.totals, p.measured)
 	return p
 }
 

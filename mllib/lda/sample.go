@@ -17,6 +17,7 @@ type corpus struct {
 	words  []int32 // in order; the tokens of words[i] are those from ends[i] to ends[i+1]
 	ends   []int
 	begins []int    // of words by row of the table, and where the last ends
+	cuts   []int    // of rows, by the parts of a sweep that are handed over as a whole, if any are
 	doc    []int32  // by token
 	place  []int32  // by token: where its topic is in the worker's state
 	topic  []uint16 // by token
@@ -71,8 +72,27 @@ func newCorpus(docs []document, k int, of []uint16, rng *rand.Rand) *corpus {
 		}
 	}
 	c.begins = append(c.begins, len(c.words))
+	c.cut()
 	return c
 }
+
+// partsOfSweep is how many parts a sweep has, about, where there are as many rows: of as many tokens each, as words are
+// of very different numbers of them.
+const partsOfSweep = 200
+
+// cut finds the parts of a sweep.
+func (c *corpus) cut() {
+	c.cuts = []int{0}
+	least, from := max(1, len(c.topic)/partsOfSweep), 0
+	for line := range c.lines() {
+		if end := c.ends[c.begins[line+1]]; end-from >= least || line == c.lines()-1 {
+			c.cuts, from = append(c.cuts, line+1), end
+		}
+	}
+}
+
+// row returns the table's row of a line.
+func (c *corpus) row(line int) int { return int(c.words[c.begins[line]] / wordsOfRow) }
 
 // lines returns how many rows of the table the corpus has words of.
 func (c *corpus) lines() int { return len(c.begins) - 1 }
@@ -207,17 +227,17 @@ func (c *corpus) begin(totals []int64, vocabulary int) {
 
 // sweep samples the topics of tokens once, by lines. It calls done with each part of its documents that it begins.
 func (c *corpus) sweep(from, to int, words *tables.Access[int32], rng *rand.PCG, done func(documents float64)) {
-	part := c.documentsOfWord()
+	part := c.documentsOfToken()
 	var row tables.Row[int32]
 	c.rows(from, to, func(r int) { row = words.Row(r) }, func(i int, w int32) {
-		done(part)
+		done(part * float64(c.ends[i+1]-c.ends[i]))
 		c.sweepWord(i, ofWord(row, w, c.topics), rng)
 	}, words.IncCells)
 }
 
-// documentsOfWord returns how many of its documents a word stands for.
-func (c *corpus) documentsOfWord() float64 {
-	return float64(c.documents()) / float64(max(1, len(c.words)))
+// documentsOfToken returns how many of its documents a token stands for.
+func (c *corpus) documentsOfToken() float64 {
+	return float64(c.documents()) / float64(max(1, len(c.topic)))
 }
 
 // sweepWord samples the topics of a word's tokens once, by its part of its row.
@@ -248,7 +268,7 @@ const wordsOfRow = 16
 func (c *corpus) rows(from, to int, begin func(row int), each func(i int, w int32),
 	add func(row int, columns, changes []int32)) {
 	for line := from; line < to; line++ {
-		row := int(c.words[c.begins[line]] / wordsOfRow)
+		row := c.row(line)
 		begin(row)
 		c.columns, c.changes = c.columns[:0], c.changes[:0]
 		for i := c.begins[line]; i < c.begins[line+1]; i++ {

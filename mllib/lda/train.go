@@ -102,7 +102,7 @@ func (p *Plan) sweep(c *tables.Clock[params, string, topics], own *corpus, rng *
 	totals := p.totals.In(c)
 	own.begin(totals.Row(0).Values, c.Param.Vocabulary)
 	words := p.words.In(c)
-	c.Share(own.lines(), func(from, to int) { own.sweep(from, to, words, rng, c.Worked) })
+	c.Share(len(own.cuts)-1, func(from, to int) { own.sweep(own.cuts[from], own.cuts[to], words, rng, c.Worked) })
 	totals.IncRow(0, own.moved)
 }
 
@@ -135,6 +135,7 @@ const (
 	bytesOfCount = 3 * 8
 	bytesOfWord  = 3 * 48 // of two models and their samples' sums, whichever number a word has
 	bytesOfSum   = 2 * 8  // as one is added to others
+	bytesOfOffer = 4 * 8  // a token's share of what helpers are given, of which some waits
 )
 
 // Outcome is what training has come to.
@@ -145,7 +146,7 @@ type Outcome struct {
 	StoppedBy  string
 	LogWords   float64 // mean log-likelihood of a training token's word, under its topic
 	Waited     float64 // share of their time that slots waited
-	Helped     float64 // share of their words that other workers have sampled for them
+	Helped     float64 // share of the parts of their sweeps that other workers have made for them
 }
 
 // ticksEvery is after how many clocks it is looked at how far training is.
@@ -172,8 +173,12 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, er
 	}
 	if !p.docs.Elsewhere(s) { // elsewhere documents are spread over executors
 		counts := min(float64(size.Tokens), float64(size.Words)*float64(c.Topics))
+		offers := 0.0
+		if c.Help != nil {
+			offers = bytesOfOffer * float64(size.Tokens)
+		}
 		if err := train.Fits("lda", "--data", "the topics of all tokens, and counts by word",
-			bytesOfToken*float64(size.Tokens)+bytesOfCount*counts+bytesOfWord*float64(size.Words)+
+			offers+bytesOfToken*float64(size.Tokens)+bytesOfCount*counts+bytesOfWord*float64(size.Words)+
 				bytesOfSum*min(mostSamples*counts, float64(size.Words)*float64(c.Topics))); err != nil {
 			return nil, err
 		}

@@ -17,6 +17,8 @@ func main() {
 	volley := flag.String("volley", "bin/volley", "our program")
 	only := flag.String("only", "", "cluster, arrow, or ml, dataflow or tables with jobs and systems after it, "+
 		"separated by commas; all without it")
+	documents := flag.Int("documents", 6000, "documents of the planted corpora of tables,lda: 300,000 are as many as "+
+		"the articles of the New York Times that others measure by")
 	flag.Parse()
 	err := error(nil)
 	flowsOnly := strings.HasPrefix(*only, "dataflow")
@@ -30,7 +32,8 @@ func main() {
 		err = dataflowPeers(context.Background(), *peers, *only)
 	}
 	if job, tables := strings.CutPrefix(*only, "tables"); err == nil && (*only == "" || tables) {
-		err = tablePeers(*peers, "integration/bench/peers", *volley, strings.TrimPrefix(job, ","))
+		err = tablePeers(*peers, "integration/bench/peers", *volley, strings.TrimPrefix(job, ","),
+			*documents)
 	}
 	if err == nil && (*only == "" || *only == "arrow") {
 		err = arrowPeers("integration/bench/peers")

@@ -49,7 +49,7 @@ var matches = []match{
 			{"lda.py", "mallet", "train", "test", "20000", "1000", "50"}}, ""},
 	{"lda", "held-out perplexity, articles",
 		[][]string{{articles}},
-		[]string{"--data", "train", "--test", "test", "--topics", "100", "--splits", "2", "--max-iterations", "80"},
+		[]string{"--data", "train", "--test", "test", "--topics", "100", "--splits", "2", "--max-iterations", "120"},
 		"perplexity", false,
 		[][]string{{"lda.py", "tomotopy", "train", "test", "10473", "100", "200"},
 			{"lda.py", "mallet", "train", "test", "10473", "100", "200"}}, ""},
@@ -92,9 +92,36 @@ const (
 // published reports whether data is published, not made.
 func published(data string) bool { return strings.HasSuffix(data, ".gz") }
 
-// tablePeers runs matches, those of a job where one is named. The scripts need the packages that they name; PYTHON is
-// the interpreter that has them.
-func tablePeers(peers, scripts, volley, only string) error {
+// planted returns a match on a planted corpus of a number of documents, whose words grow as those of articles do.
+func (m match) planted(documents int) match {
+	if m.make[0][0] != "documents" || m.alone != "" || documents == 6000 {
+		return m
+	}
+	words := strconv.Itoa(20_000 + documents*80/300)
+	as := func(args []string) []string {
+		args = slices.Clone(args)
+		for i, arg := range args {
+			switch arg {
+			case "20000":
+				args[i] = words
+			case "6600":
+				args[i] = strconv.Itoa(documents * 11 / 10)
+			}
+		}
+		return args
+	}
+	peers := make([][]string, len(m.peers))
+	for i, p := range m.peers {
+		peers[i] = as(p)
+	}
+	m.make, m.peers = [][]string{as(m.make[0])}, peers
+	return m
+}
+
+// tablePeers runs matches, those of a job where one is named, and of those that measure what follows it. The scripts
+// need the packages that they name; PYTHON is the interpreter that has them.
+func tablePeers(peers, scripts, volley, only string, documents int) error {
+	only, measure, _ := strings.Cut(only, ",")
 	volley, err := filepath.Abs(volley)
 	if err != nil {
 		return err
@@ -104,9 +131,11 @@ func tablePeers(peers, scripts, volley, only string) error {
 		return err
 	}
 	for _, m := range matches {
-		if m.alone != only && (m.alone != "" || only != "" && only != m.name) {
+		if m.alone != only && (m.alone != "" || only != "" && only != m.name) ||
+			!strings.Contains(m.measure, measure) {
 			continue
 		}
+		m = m.planted(documents)
 		if of := m.make[0][0]; published(of) {
 			from := filepath.Join(peers, "..", of)
 			if _, err := os.Stat(from); err != nil {
