@@ -35,7 +35,7 @@ type match struct {
 // matches are run in a folder of their data: 0.txt, 1.txt … as made. Settings of both sides are those of the least test
 // error of a few that were tried; topics are found in fewer iterations than the others need for as good ones.
 var matches = []match{
-	{"lda", "held-out perplexity",
+	{"lda", "held-out perplexity, 100 topics",
 		[][]string{{"documents", "--rows", "6600", "--words", "20000", "--k", "100", "--length", "330"}},
 		[]string{"--data", "train", "--test", "test", "--topics", "100", "--splits", "2", "--max-iterations", "40"},
 		"perplexity", false,
@@ -47,7 +47,7 @@ var matches = []match{
 		"perplexity", false,
 		[][]string{{"lda.py", "tomotopy", "train", "test", "20000", "1000", "50"},
 			{"lda.py", "mallet", "train", "test", "20000", "1000", "50"}}, ""},
-	{"lda", "held-out perplexity, articles",
+	{"lda", "held-out perplexity, articles, 100 topics",
 		[][]string{{articles}},
 		[]string{"--data", "train", "--test", "test", "--topics", "100", "--splits", "2", "--max-iterations", "120"},
 		"perplexity", false,
