@@ -42,7 +42,8 @@ func (f *ldaFlags) command() *cobra.Command {
 (latent Dirichlet allocation by collapsed Gibbs sampling; a token takes as long as its
 document has topics, however many there are). The mixtures' prior becomes
 asymmetric by what the documents say, unless --fixed-alpha, that of words as wide as the
-counts say, unless --fixed-beta. Data is in the format
+counts say, unless --fixed-beta. The model is the mean of up to five samples of the
+topics, of the second half of the run. Data is in the format
 of lda-c: a document a line, as the number of its different words and then each as
 number:count, numbers from 0; or, by --format, in that of UCI's bags of words (document,
 word and count a line, numbers from 1), or text, a document a line, whose words are

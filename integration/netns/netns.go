@@ -56,11 +56,10 @@ func New(seed uint64, hosts ...string) (n *Network, err error) {
 		}
 	}()
 	for i, name := range hosts {
-		h := &Host{Name: name, IP: fmt.Sprint(subnet, i+1), ns: space(name)}
-		if err := run("ip", "netns", "add", h.ns); err != nil {
+		h, err := n.host(i, name)
+		if err != nil {
 			return n, err
 		}
-		n.Hosts = append(n.Hosts, h)
 		if err := n.plug(h); err != nil {
 			return n, err
 		}
@@ -71,6 +70,16 @@ func New(seed uint64, hosts ...string) (n *Network, err error) {
 	}
 	n.serve()
 	return n, nil
+}
+
+// host makes a host's namespace.
+func (n *Network) host(number int, name string) (*Host, error) {
+	h := &Host{Name: name, IP: fmt.Sprint(subnet, number+1), ns: space(name)}
+	if err := run("ip", "netns", "add", h.ns); err != nil {
+		return nil, err
+	}
+	n.Hosts = append(n.Hosts, h)
+	return h, nil
 }
 
 // Host returns a host by its name.

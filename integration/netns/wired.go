@@ -22,11 +22,10 @@ func Wired(rate float64, hosts ...string) (n *Network, err error) {
 		return n, err
 	}
 	for i, name := range hosts {
-		h := &Host{Name: name, IP: fmt.Sprint(subnet, i+1), ns: space(name)}
-		if err := run("ip", "netns", "add", h.ns); err != nil {
+		h, err := n.host(i, name)
+		if err != nil {
 			return n, err
 		}
-		n.Hosts = append(n.Hosts, h)
 		port := fmt.Sprint("port", i)
 		if err := n.all(n.hub, "link add "+port+" type veth peer name "+device+" netns "+h.ns,
 			"link set "+port+" master bridge up"); err != nil {
