@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/volley-engine/volley/driver/daemon"
 	"github.com/volley-engine/volley/integration/lab"
+	"github.com/volley-engine/volley/internal/wire"
 )
 
 // cluster is a driver and executors in processes of their own, all of which must end with it.
@@ -104,12 +107,25 @@ type job struct {
 	Result         result
 }
 
+// job asks the driver as "volley job --json" does, without starting a process: tests that must catch a job at a step
+// ask often, and a busy machine takes a second to start one.
 func (c *cluster) job(id string) (j job, err error) {
-	out, errs, code := volley(c.t, "job", id, "--driver", c.Addr, "--json")
-	if code != 0 {
-		return j, fmt.Errorf("job: exit %d: %s", code, errs)
+	client, done, err := c.Client()
+	if err != nil {
+		return j, err
 	}
-	return j, json.Unmarshal([]byte(out), &j)
+	defer done()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	reply, err := client.Jobs(ctx, &wire.JobsRequest{Id: id})
+	if err != nil {
+		return j, err
+	}
+	raw, err := json.Marshal(daemon.ViewJob(reply.Jobs[0]))
+	if err != nil {
+		return j, err
+	}
+	return j, json.Unmarshal(raw, &j)
 }
 
 // await polls a job until something holds of it.
