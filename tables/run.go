@@ -225,7 +225,6 @@ func (r *run) slot(x *executor, number int) {
 		} else {
 			err = r.clock(w)
 		}
-		p.worked()
 		if err != nil && err != errHalted {
 			r.fail(err)
 		}
@@ -315,6 +314,7 @@ func (r *run) clock(w *worker) error {
 		if err != nil {
 			return fault.New(fault.UserCode, "run", what, err)
 		}
+		w.pacing.worked() // what ends a clock is told when all of it has taken its time
 		r.finish(w, state)
 		return nil
 	})

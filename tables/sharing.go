@@ -83,6 +83,7 @@ func (r *run) share(w *worker, items int, do func(from, to int)) {
 		from, to := s.claim(w, items)
 		if more = from < to; more {
 			do(from, to)
+			w.pacing.worked() // it looks for messages when that has taken its time, and not before
 		}
 		r.decided(w, func() []reassign.Command { return s.machine.Check(to, r.now()) })
 	}
@@ -222,6 +223,7 @@ func (r *run) do(w *worker, t task, own func(from, to int)) error {
 		return r.help(w, *t.Help)
 	case t.Own != nil:
 		own(t.Own.From, t.Own.To)
+		w.pacing.worked()
 		r.decided(w, func() []reassign.Command { return w.sharing.machine.Redone(*t.Own, r.now()) })
 	case t.Take != nil:
 		w.executor.mu.Lock()
@@ -258,6 +260,7 @@ func (r *run) help(w *worker, t reassign.Task) error {
 	if err != nil {
 		return err
 	}
+	w.pacing.worked()
 	r.decided(w, func() []reassign.Command {
 		w.done.Taken += int64(t.Len())
 		s.made[t] = made

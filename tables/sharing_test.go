@@ -76,3 +76,62 @@ func TestAMessageBetweenWorkersThatCannotBeIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// elapsed counts the rows whose time has passed, and looks around before it does.
+type elapsed struct {
+	rows int64
+	look func()
+}
+
+func (e *elapsed) Worked(rows int64)    { e.look(); e.rows += rows }
+func (*elapsed) Waited(_ time.Duration) {}
+
+// TestWorkHasTakenItsTimeBeforeMessagesAreLookedAt: a slot of few rows a clock would be late by all of them, and would
+// tell of them before they are done.
+func TestWorkHasTakenItsTimeBeforeMessagesAreLookedAt(t *testing.T) {
+	r, w, o := waiting(func(r *run) { r.workers[1].did(r, 7) })
+	passed := &elapsed{look: func() {
+		if o.done.Taken > 0 || w.sharing.finished {
+			t.Error("what takes time yet is told")
+		}
+	}}
+	w.pacing.Pacer = passed
+	r.attendMeanwhile(w, o)
+	if passed.rows != 7 || o.done.Taken == 0 {
+		t.Errorf("a helper has folded 7 rows, and time for %d has passed when it says so", passed.rows)
+	}
+	passed.rows, o.done.Taken = 0, 0
+	r.share(w, 20, func(from, to int) {
+		if int(passed.rows) != from {
+			t.Errorf("time for %d rows has passed at row %d", passed.rows, from)
+		}
+		w.did(r, float64(to-from))
+	})
+	if err := r.failed(); err != nil || passed.rows != 20 || !w.sharing.finished {
+		t.Errorf("time for %d of 20 rows has passed, %v", passed.rows, err)
+	}
+	w.sharing.finished = false
+	back := task{Command: reassign.Command{Own: &reassign.Task{Range: reassign.Range{From: 15, To: 20}}}}
+	if err := r.do(w, back, func(from, to int) { w.did(r, float64(to-from)) }); err != nil || passed.rows != 25 {
+		t.Errorf("5 rows that came back take the time of %d, %v", passed.rows-20, err)
+	}
+}
+
+// TestAClockEndsWhenItHasTakenItsTime: workers of all models are told of it then, and not before.
+func TestAClockEndsWhenItHasTakenItsTime(t *testing.T) {
+	r := newRun(castOf(1, 1, 1), everyone, 0, 5, 1)
+	w := r.workers[0]
+	passed := &elapsed{look: func() {
+		if len(r.moments) > 0 {
+			t.Error("a clock's end is told before it has taken its time")
+		}
+	}}
+	w.pacing = &pacing{Pacer: passed}
+	r.work = func(w *worker) ([]byte, error) {
+		w.did(r, 9)
+		return nil, nil
+	}
+	if err := r.clock(w); err != nil || passed.rows != 9 {
+		t.Errorf("9 rows take the time of %d, %v", passed.rows, err)
+	}
+}

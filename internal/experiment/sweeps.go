@@ -3,6 +3,7 @@ package experiment
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // What sweeps say of themselves.
@@ -53,7 +54,7 @@ func slowed(law func(percent int) string, seeds int, percents ...int) (all []Poi
 	for _, d := range percents {
 		paces := seeded(law(d)+":", seeds)
 		if d == 0 {
-			paces = []string{"rate:" + strconv.Itoa(defaultRate)}
+			paces = []string{evenly(flexrrWorkers)}
 		}
 		all = append(all, Point{strconv.Itoa(d) + " %", alone(flexrrWorkers, paces...)})
 	}
@@ -61,6 +62,9 @@ func slowed(law func(percent int) string, seeds int, percents ...int) (all []Poi
 }
 
 const flexrrWorkers = 16
+
+// evenly returns a law by which every slot has speed 1, which is of as many rows as the job says.
+func evenly(workers int) string { return "static:1" + strings.Repeat(",1", workers-1) }
 
 func slowWorker(d int) string { return "slow-worker:" + strconv.Itoa(d) }
 
@@ -93,7 +97,7 @@ func flexrrs(s Size, seeds int) map[string]*Sweep {
 	}
 	fig10.Theirs = map[string]map[string]string{"α 11": {"SSP": "0.61 of BSP's", "BSP RR": "0.60", "FlexRR": "0.52"}}
 	fig12 := base("FlexRR, figure 12: half of the machines have three quarters of the work", jobs[:1], []Point{
-		{"even", alone(flexrrWorkers, "rate:"+strconv.Itoa(defaultRate))}, {"uneven", alone(flexrrWorkers, "uneven")}},
+		{"even", alone(flexrrWorkers, evenly(flexrrWorkers))}, {"uneven", alone(flexrrWorkers, "uneven")}},
 		"As speeds: half of the slots have a third of the others'. The paper: SSP takes 54 % longer than without, "+
 			"FlexRR is close to Ideal.")
 	fig12.Theirs = map[string]map[string]string{"uneven": {"SSP": "1.54 of even", "FlexRR": "close to Ideal"}}
@@ -230,8 +234,8 @@ func lazytables(s Size, seeds int) map[string]*Sweep {
 	}
 	fig9 := &Sweep{Title: "LazyTable, figure 9: prefetching", Jobs: []Job{lda, mf}, Clocks: 30,
 		About: append(about[:2:2], "Under {1, 1}. The paper: prefetching takes most of the waiting away, of MF most."),
-		Points: []Point{{"1 ms", alone(lazyWorkers, "rate:"+strconv.Itoa(lda.Rate)+links)},
-			{"20 ms", alone(lazyWorkers, "rate:"+strconv.Itoa(lda.Rate)+"+link:125MB/s+latency:20ms")}},
+		Points: []Point{{"1 ms", alone(lazyWorkers, evenly(lazyWorkers)+links)},
+			{"20 ms", alone(lazyWorkers, evenly(lazyWorkers)+"+link:125MB/s+latency:20ms")}},
 		Ways: []Way{syncs("aggressive", "ssp", "--slack", "1"),
 			syncs("conservative", "ssp", "--slack", "1", "--prefetch", "conservative"),
 			syncs("off", "ssp", "--slack", "1", "--prefetch", "off")}}
