@@ -3,6 +3,7 @@ package volleytest
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,13 +53,13 @@ func GoldenRows[T any](t testing.TB, path string, rows []T) {
 // GoldenDir compares the parts of a directory that a program has saved, one after the other, with a file.
 func GoldenDir(t testing.TB, path, dir string) {
 	t.Helper()
-	parts, err := filepath.Glob(filepath.Join(dir, "part-*")) // in order
+	parts, err := fs.Glob(os.DirFS(dir), "part-*") // in order
 	if err != nil || len(parts) == 0 {
 		t.Fatalf("%s has no parts: %v", dir, err)
 	}
 	var all []byte
 	for _, p := range parts {
-		raw, err := os.ReadFile(p)
+		raw, err := os.ReadFile(filepath.Join(dir, p))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/trust"
 	"github.com/volley-engine/volley/internal/wire"
@@ -74,8 +75,7 @@ func (o *admission) openTrust(dataDir, listen string) (err error) {
 // wholeIssued refuses certificates of volley init that are damaged. Those of an authority that was retired are of no
 // use any more.
 func (o *admission) wholeIssued(dir string) error {
-	files, err := filepath.Glob(filepath.Join(dir, "issued", "*.crt"))
-	for _, f := range files {
+	for _, f := range disk.Glob(dir, "issued/*.crt") {
 		chain, err := os.ReadFile(f)
 		if err == nil && o.authorities.LastRetired().IsZero() {
 			err = o.self.ID.Trusted(chain)
@@ -84,7 +84,7 @@ func (o *admission) wholeIssued(dir string) error {
 			return fault.New(fault.Corrupt, "read", f, err).WithHint("remove the file, if it cannot be restored")
 		}
 	}
-	return err
+	return nil
 }
 
 // renewSelf signs the driver's own certificate anew where that is due.
@@ -356,11 +356,7 @@ func (o *admission) certificatesOfInit(ctx context.Context, dataDir string) erro
 	if o.authorities == nil {
 		return nil
 	}
-	files, err := filepath.Glob(filepath.Join(TrustDir(dataDir), "issued", "*.crt"))
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
+	for _, f := range disk.Glob(TrustDir(dataDir), "issued/*.crt") {
 		chain, err := os.ReadFile(f)
 		if err != nil {
 			return fault.New(fault.NoResources, "read", f, err)

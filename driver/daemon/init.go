@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/trust"
 )
@@ -89,8 +90,7 @@ func WriteBundle(dataDir, file string) error {
 		return err
 	}
 	b := driverBundle{Founding: foundingOf(dataDir)}
-	issued, _ := filepath.Glob(filepath.Join(TrustDir(dataDir), "issued", "*.crt")) // the pattern is well formed
-	for _, f := range issued {
+	for _, f := range disk.Glob(TrustDir(dataDir), "issued/*.crt") {
 		chain, err := os.ReadFile(f)
 		if err != nil {
 			return fault.New(fault.NoResources, "read", f, err)

@@ -147,8 +147,7 @@ func profileText(name string, debug int) []byte {
 // supportLogs returns the logs in a job's directory.
 func supportLogs(dir string) (out []string) {
 	for _, pattern := range []string{"log.*", "runner-*", driver.EventsName} {
-		found, _ := filepath.Glob(filepath.Join(dir, pattern)) // the patterns are well formed
-		for _, f := range found {
+		for _, f := range disk.Glob(dir, pattern) {
 			out = append(out, filepath.Base(f))
 		}
 	}

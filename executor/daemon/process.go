@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/memory"
 	"github.com/volley-engine/volley/internal/plan"
@@ -349,8 +350,7 @@ func (w *lineWriter) why(memory uint64, exceeded bool) string {
 // diskUsed returns the size of the packs of a data directory.
 func diskUsed(dir string) uint64 {
 	var total uint64
-	packs, _ := filepath.Glob(filepath.Join(dir, "packs", "*", "split-*"))
-	for _, p := range packs {
+	for _, p := range disk.Glob(dir, "packs/*/split-*") {
 		if info, err := os.Stat(p); err == nil {
 			total += uint64(info.Size())
 		}

@@ -88,7 +88,7 @@ func writeCheckpoint(dir string, c *checkpoint) error {
 		if err := objects.Put(context.Background(), name, raw); err != nil {
 			return err
 		}
-		dropCheckpoints(dir)
+		dropCheckpoints(dir, name)
 		return nil
 	}
 	if err := disk.MkdirAll(dir, 0o755); err != nil {
@@ -107,22 +107,33 @@ func writeCheckpoint(dir string, c *checkpoint) error {
 	if err != nil {
 		return checkpointError(dir, err)
 	}
-	dropCheckpoints(dir)
+	dropCheckpoints(dir, name)
 	return nil
 }
 
-// dropCheckpoints removes all checkpoints but the newest that are whole, and what is
-// damaged among the older ones.
-func dropCheckpoints(dir string) {
+// dropCheckpoints removes all checkpoints but the newest that are whole, one of which has just been written, and what
+// is damaged among the older ones.
+func dropCheckpoints(dir, written string) {
 	whole := 0
 	all, _ := checkpointFiles(dir) // what is not removed now is removed the next time
 	for _, file := range slices.Backward(all) {
-		if whole == keepCheckpoints {
+		switch {
+		case whole == keepCheckpoints:
 			removeCheckpoint(file)
-		} else if _, err := readCheckpoint(file); err == nil {
+		case filepath.Base(file) == filepath.Base(written) || sealed(file):
 			whole++
 		}
 	}
+}
+
+// sealed reports whether a file ends in the digest of what is before it.
+func sealed(path string) bool {
+	raw, err := files.ReadFile(path)
+	if err != nil {
+		return false
+	}
+	_, whole := disk.Unseal(raw)
+	return whole
 }
 
 func removeCheckpoint(file string) {
@@ -150,10 +161,8 @@ func checkpointFiles(dir string) (all []string, err error) {
 		})
 		return all, err
 	}
-	all, _ = filepath.Glob(filepath.Join(dir, "checkpoint-*"))
-	all = slices.DeleteFunc(all, func(f string) bool { return strings.HasSuffix(f, ".part") })
-	slices.Sort(all)
-	return all, nil
+	all = disk.Glob(dir, "checkpoint-*")
+	return slices.DeleteFunc(all, func(f string) bool { return strings.HasSuffix(f, ".part") }), nil
 }
 
 // latestCheckpoint returns the newest checkpoint that is whole; none is no

@@ -58,6 +58,35 @@ func TestACheckpointOfAnotherVersionIsRefusedByName(t *testing.T) {
 	}
 }
 
+// TestADamagedCheckpointIsNotOneOfTwo: beside the last, one that is whole is kept, and the damaged one between them.
+func TestADamagedCheckpointIsNotOneOfTwo(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.Checkpoints, cfg.CheckpointEach = t.TempDir(), 1
+	_, err := loopFrom(t, cfg, 6, func(n *int) {
+		*n++
+		all := checkpointFiles(cfg.Checkpoints)
+		switch {
+		case *n == 5: // four are written, and two of them are kept
+			last := all[max(0, len(all)-1)]
+			raw, err := os.ReadFile(last)
+			if err == nil {
+				err = os.WriteFile(last, append([]byte{raw[0] ^ 1}, raw[1:]...), 0o600)
+			}
+			if err != nil || len(all) != 2 {
+				t.Errorf("%d checkpoints, %v", len(all), err)
+			}
+		case *n == 6 && len(all) != 3:
+			t.Errorf("%d checkpoints are kept: the one before the damaged one is not among them", len(all))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := checkpointFiles(cfg.Checkpoints); len(all) != 2 || filepath.Base(all[1]) != "checkpoint-000000006" {
+		t.Errorf("%v are kept in the end", all)
+	}
+}
+
 // TestAStateOfAnotherShapeIsNotTakenForIt: fields that have changed places come back
 // by their names, or the checkpoint is refused by the type's.
 func TestAStateOfAnotherShapeIsNotTakenForIt(t *testing.T) {

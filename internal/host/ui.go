@@ -79,8 +79,7 @@ func openPage(cfg Config, program Program) (*page, Config, error) {
 
 // removeLeft removes logs of pages whose processes were killed.
 func removeLeft(dir string) {
-	left, _ := filepath.Glob(filepath.Join(dir, "page-*.log")) // the pattern is well formed
-	for _, path := range left {
+	for _, path := range disk.Glob(dir, "page-*.log") {
 		var pid int
 		if _, err := fmt.Sscanf(filepath.Base(path), "page-%d.log", &pid); err == nil &&
 			errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -264,7 +265,7 @@ var allowed = map[string][]string{
 	"internal/experiment": {"internal/chart", "internal/disk", "internal/fault", "internal/history", "internal/pace"},
 	"internal/experiment/scale": {"abss", "driver", "internal/experiment", "internal/fault", "internal/pace",
 		"internal/plan", "internal/sim"},
-	"internal/programs":   {"internal/fault"},
+	"internal/programs":   {"internal/disk", "internal/fault"},
 	"internal/raw":        {},
 	"internal/kernel":     {},
 	"internal/kernel/gen": {},
@@ -415,6 +416,20 @@ func TestPurePackages(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// globOfPath finds patterns that are not written out.
+var globOfPath = regexp.MustCompile(`filepath\.Glob\([^"]`)
+
+// TestDirectoriesAreNoPatterns: a user's directory may have brackets in its name. What users give as patterns is
+// resolved in one place.
+func TestDirectoriesAreNoPatterns(t *testing.T) {
+	for _, s := range sources(t) {
+		if !s.test && s.dir != "storage/input/files" && !strings.HasPrefix(s.dir, "integration") &&
+			globOfPath.Match(s.raw) {
+			t.Errorf("%s takes a directory's name for a pattern: disk.Glob does not", s.path)
+		}
 	}
 }
 

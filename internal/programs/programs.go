@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/volley-engine/volley/internal/disk"
 	"github.com/volley-engine/volley/internal/fault"
 )
 
@@ -55,8 +56,7 @@ func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fault.New(fault.NoResources, "keep programs in", dir, err)
 	}
-	left, _ := filepath.Glob(filepath.Join(dir, ".arriving-*")) // of one that was killed
-	for _, f := range left {
+	for _, f := range disk.Glob(dir, ".arriving-*") { // of one that was killed
 		os.Remove(f)
 	}
 	s := &Store{dir: dir, last: map[string]time.Time{}}
