@@ -281,9 +281,14 @@ type (
 	TopicsFound = lda.Outcome
 )
 
-// ReadVocabulary reads the words of a vocabulary, one a line.
-func ReadVocabulary(ctx context.Context, uri string) ([]string, error) {
-	return lda.ReadVocabulary(ctx, uri)
+// ReadVocabulary reads the words of a vocabulary of documents in a format, one a line; of texts, in lower case.
+func ReadVocabulary(ctx context.Context, uri string, format DocumentFormat) ([]string, error) {
+	return lda.ReadVocabulary(ctx, uri, format)
+}
+
+// ReadStopWords reads words that texts may have and that do not count, one a line.
+func ReadStopWords(ctx context.Context, uri string) ([]string, error) {
+	return lda.ReadStopWords(ctx, uri)
 }
 
 // DocumentFormat is how documents are written.

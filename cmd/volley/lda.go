@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -88,6 +87,7 @@ type ldaResult struct {
 	Job          string             `json:"job"`
 	Sync         string             `json:"sync"`
 	Documents    int64              `json:"documents"`
+	Wordless     int64              `json:"documents_without_words,omitempty"` // texts, not among the documents
 	Tokens       int64              `json:"tokens"`
 	Words        int                `json:"words"`
 	Topics       int                `json:"topics"`
@@ -121,7 +121,8 @@ func (f *ldaFlags) ready(c *cobra.Command) (cfg volley.Config, err error) {
 		}
 	}
 	if f.vocabulary != "" {
-		if f.job.Words, err = mllib.ReadVocabulary(c.Context(), f.vocabulary); err != nil {
+		if f.job.Words, err = mllib.ReadVocabulary(c.Context(), f.vocabulary,
+			mllib.DocumentFormat(f.format)); err != nil {
 			return cfg, err
 		}
 	}
@@ -168,7 +169,7 @@ func (f *ldaFlags) readyText(c *cobra.Command) (err error) {
 	case "english":
 		f.job.Chosen.Stop = mllib.EnglishStopWords()
 	default:
-		f.job.Chosen.Stop, err = mllib.ReadVocabulary(c.Context(), f.stopWords)
+		f.job.Chosen.Stop, err = mllib.ReadStopWords(c.Context(), f.stopWords)
 	}
 	return err
 }
@@ -186,7 +187,8 @@ func (f *ldaFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	r := &ldaResult{Job: "lda", Sync: nameOf(f.job.Model, f.job.Help), Documents: t.Documents, Tokens: t.Model.Tokens,
+	r := &ldaResult{Job: "lda", Sync: nameOf(f.job.Model, f.job.Help), Documents: t.Documents,
+		Wordless: t.Wordless, Tokens: t.Model.Tokens,
 		Words: t.Model.Known, Topics: t.Model.Topics, Iterations: t.Iterations, StoppedBy: t.StoppedBy,
 		Objective: -t.LogWords, Metrics: map[string]float64{"coherence": mean(t.Model.Coherence)},
 		LoadSeconds: out.Load.Seconds(), Waited: t.Waited, Executors: out.Executors, Splits: f.splits, Model: f.out,
@@ -221,12 +223,15 @@ func (f *ldaFlags) shows(result []byte, _ map[string][]byte) error {
 	return r.show(topics.String())
 }
 
-// finish evaluates and saves a model.
+// finish saves a model, and evaluates it.
 func (f *ldaFlags) finish(c *cobra.Command, t *mllib.TopicsFound, r *ldaResult) error {
-	if len(f.test) > 0 {
+	if err := f.save(t.Model); err != nil {
+		return err
+	}
+	if len(f.test) > 0 { // it is saved: nothing is lost
 		held, err := t.Model.Evaluate(c.Context(), rdd.Input{}, f.test)
 		if err != nil {
-			return errors.Join(err, f.save(t.Model)) // it is trained: nothing is lost
+			return err
 		}
 		for name, v := range held {
 			r.Metrics[name] = v
@@ -239,7 +244,7 @@ func (f *ldaFlags) finish(c *cobra.Command, t *mllib.TopicsFound, r *ldaResult) 
 		}
 		r.Top = append(r.Top, names)
 	}
-	return f.save(t.Model)
+	return nil
 }
 
 func (f *ldaFlags) save(m *mllib.TopicModel) error {
@@ -264,6 +269,9 @@ func (r *ldaResult) show(topics string) error {
 		fmt.Fprintf(os.Stderr, ", perplexity %.1f", p)
 	}
 	fmt.Fprintf(os.Stderr, "; %.3g s, of which loading %.3g s\n", r.Seconds, r.LoadSeconds)
+	if r.Wordless > 0 {
+		fmt.Fprintf(os.Stderr, "%d texts have no word that counts, and are left out\n", r.Wordless)
+	}
 	_, err := fmt.Print(topics)
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -113,14 +114,37 @@ func CheckDocuments(ctx context.Context, uris []string, format Format, vocabular
 	return readDocuments(ctx, uris, lexicon{Format: format, Vocabulary: vocabulary}, func(document) {})
 }
 
-// ReadVocabulary reads the words of a vocabulary, one a line.
-func ReadVocabulary(ctx context.Context, uri string) (words []string, err error) {
+// ReadVocabulary reads the words of a vocabulary of documents in a format, one a line. Those of texts are in lower
+// case, as documents' are, and each is one that a text can have.
+func ReadVocabulary(ctx context.Context, uri string, format Format) (words []string, err error) {
+	seen := map[string]bool{}
 	err = input.EachLine(ctx, []string{uri}, func(line []byte) error {
 		word := string(bytes.TrimSpace(line))
-		if words = append(words, word); word == "" {
+		if word == "" {
 			return errors.New("it has no word")
 		}
+		if format == Text {
+			word = strings.ToLower(word)
+			if all := slices.Collect(wordsOf(word)); len(all) != 1 || all[0] != word {
+				return fmt.Errorf("no text has the word %q: those of texts are runs of %d letters and digits or more, "+
+					"not digits alone", word, shortest)
+			}
+			if seen[word] {
+				return fmt.Errorf("the word %q is there twice", word)
+			}
+			seen[word] = true
+		}
+		words = append(words, word)
 		return nil
 	})
+	return words, err
+}
+
+// ReadStopWords reads words that texts may have and that do not count, one a line.
+func ReadStopWords(ctx context.Context, uri string) ([]string, error) {
+	words, err := ReadVocabulary(ctx, uri, LDAC)
+	for i, w := range words {
+		words[i] = strings.ToLower(w)
+	}
 	return words, err
 }

@@ -91,6 +91,7 @@ type params struct {
 type sizes struct {
 	Documents, Tokens, Pairs int64
 	Words                    int64 // the greatest number of a word, and one more
+	Wordless                 int64 // documents of text, not counted otherwise, that have no word that is known
 }
 
 // topics are the topics of a worker's tokens: of each document, in the order of its words.
@@ -135,8 +136,12 @@ func sizing() rdd.Aggregator[lexicon, string, sizes] {
 		Zero: func(lexicon) sizes { return sizes{} },
 		Add: func(s sizes, l lexicon, line string) sizes {
 			d, err := by.of(l).read(line)
-			if err != nil || len(d.words) == 0 {
-				return s // it was refused when it was packed, or has no word that is known
+			if err != nil {
+				return s // it was refused when it was packed
+			}
+			if len(d.words) == 0 {
+				s.Wordless++
+				return s
 			}
 			for _, w := range d.words {
 				s.Words = max(s.Words, int64(w)+1)
@@ -145,7 +150,8 @@ func sizing() rdd.Aggregator[lexicon, string, sizes] {
 			return s
 		},
 		Merge: func(a, b sizes) sizes {
-			return sizes{a.Documents + b.Documents, a.Tokens + b.Tokens, a.Pairs + b.Pairs, max(a.Words, b.Words)}
+			return sizes{a.Documents + b.Documents, a.Tokens + b.Tokens, a.Pairs + b.Pairs, max(a.Words, b.Words),
+				a.Wordless + b.Wordless}
 		},
 	}
 }

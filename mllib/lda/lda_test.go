@@ -493,7 +493,7 @@ func TestTopicsOfTheAssociatedPress(t *testing.T) {
 	}
 	test := saved(t, strings.Join(held, "\n")+"\n")
 	c := defaults(saved(t, strings.Join(kept, "\n")+"\n"), 20, 200)
-	words, err := ReadVocabulary(context.Background(), datasets.Path(t, "ap/vocab.txt"))
+	words, err := ReadVocabulary(context.Background(), datasets.Path(t, "ap/vocab.txt"), LDAC)
 	if err != nil {
 		t.Fatal(err)
 	}

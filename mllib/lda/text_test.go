@@ -152,7 +152,33 @@ func TestBadTextsAreNamed(t *testing.T) {
 	}
 	c = defaults(saved(t, "apple pear\nplum apple\n\n?!\n"), 2, 3)
 	c.Format, c.Model = Text, tables.BSP()
-	if out, err := trained(t, c); err != nil || out.Documents != 2 || out.Model.Vocabulary != 3 {
+	if out, err := trained(t, c); err != nil || out.Documents != 2 || out.Wordless != 1 || out.Model.Vocabulary != 3 {
 		t.Errorf("%+v, %v", out, err)
+	}
+	c.Words = []string{"fig"}
+	if _, err := trained(t, c); err == nil || !strings.Contains(err.Error(), c.Data[0]+": no document has a word") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestAVocabularyOfTextsHasTheirWords: in lower case, each once, and none that no text can have; of numbered words it
+// has whatever names there are.
+func TestAVocabularyOfTextsHasTheirWords(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"Fig\nPLUM\n": "", "fig\nplum\nFig\n": "line 3 of",
+		"fig\nnew york\n": "line 2 of", "fig\n42\n": `the word "42"`, "fig\n\n": "it has no word"} {
+		words, err := ReadVocabulary(t.Context(), saved(t, text), Text)
+		if want == "" && (err != nil || !slices.Equal(words, []string{"fig", "plum"})) ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %q, %v", text, words, err)
+		}
+	}
+	words, err := ReadVocabulary(t.Context(), saved(t, "Fig\nFig\nnew york\n"), LDAC)
+	if err != nil || len(words) != 3 {
+		t.Errorf("%q, %v", words, err)
+	}
+	if words, err := ReadStopWords(t.Context(), saved(t, "The\ndon't\n")); err != nil ||
+		!slices.Equal(words, []string{"the", "don't"}) {
+		t.Errorf("%q, %v", words, err)
 	}
 }

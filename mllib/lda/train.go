@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/mllib/internal/train"
@@ -133,15 +134,17 @@ func (p *params) priors(steps, workers int, of func(step int) []float64) priors 
 const (
 	bytesOfToken = 24
 	bytesOfCount = 3 * 8
-	bytesOfWord  = 3 * 48 // of two models and their samples' sums, whichever number a word has
-	bytesOfSum   = 2 * 8  // as one is added to others
-	bytesOfOffer = 4 * 8  // a token's share of what helpers are given, of which some waits
+	bytesOfWord  = 3 * 48  // of two models and their samples' sums, whichever number a word has
+	bytesOfSum   = 2 * 8   // as one is added to others
+	bytesOfOffer = 4 * 8   // a token's share of what helpers are given, of which some waits
+	bytesOfTopic = 2 << 10 // of what is measured, totals, priors and samplers, whichever words a topic has
 )
 
 // Outcome is what training has come to.
 type Outcome struct {
 	Model      *Model
 	Documents  int64
+	Wordless   int64 // texts that have no word that is known, and are not among the documents
 	Iterations int
 	StoppedBy  string
 	LogWords   float64 // mean log-likelihood of a training token's word, under its topic
@@ -169,7 +172,8 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, er
 		return nil, located(ctx, c, err)
 	}
 	if size.Tokens == 0 {
-		return nil, fault.Newf(fault.BadInput, "find topics in", "the documents", "none has a word that is known")
+		return nil, fault.Newf(fault.BadInput, "find topics in", strings.Join(c.Data, ", "),
+			"no document has a word that is known").WithHint("--vocab has the words that texts may have, one a line")
 	}
 	if !p.docs.Elsewhere(s) { // elsewhere documents are spread over executors
 		counts := min(float64(size.Tokens), float64(size.Words)*float64(c.Topics))
@@ -179,14 +183,15 @@ func Train(ctx context.Context, s *rdd.Session, c Config, p *Plan) (*Outcome, er
 		}
 		if err := train.Fits("lda", "--data", "the topics of all tokens, and counts by word",
 			offers+bytesOfToken*float64(size.Tokens)+bytesOfCount*counts+bytesOfWord*float64(size.Words)+
-				bytesOfSum*min(mostSamples*counts, float64(size.Words)*float64(c.Topics))); err != nil {
+				bytesOfSum*min(mostSamples*counts, float64(size.Words)*float64(c.Topics))+
+				bytesOfTopic*float64(c.Topics)); err != nil {
 			return nil, err
 		}
 	}
 	par := params{Config: c, Vocabulary: max(int(size.Words), len(c.Words)), Lexicon: lexicon}
 	par.Words = nil
 	p.words.Reshape((par.Vocabulary+wordsOfRow-1)/wordsOfRow, wordsOfRow*c.Topics)
-	out := &Outcome{Documents: size.Documents, StoppedBy: "max-iterations"}
+	out := &Outcome{Documents: size.Documents, Wordless: size.Wordless, StoppedBy: "max-iterations"}
 	clocks := (c.MaxIterations + c.perClock() - 1) / c.perClock()
 	var last *Model
 	var of samples
