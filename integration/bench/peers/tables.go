@@ -92,7 +92,8 @@ const (
 // published reports whether data is published, not made.
 func published(data string) bool { return strings.HasSuffix(data, ".gz") }
 
-// planted returns a match on a planted corpus of a number of documents, whose words grow as those of articles do.
+// planted returns a match on a planted corpus of a number of documents, whose words grow as those of articles do. More
+// words take half as many iterations more to find topics as good.
 func (m match) planted(documents int) match {
 	if m.make[0][0] != "documents" || m.alone != "" || documents == 6000 {
 		return m
@@ -114,7 +115,10 @@ func (m match) planted(documents int) match {
 	for i, p := range m.peers {
 		peers[i] = as(p)
 	}
-	m.make, m.peers = [][]string{as(m.make[0])}, peers
+	m.make, m.peers, m.own = [][]string{as(m.make[0])}, peers, slices.Clone(m.own)
+	if n, err := strconv.Atoi(m.own[len(m.own)-1]); err == nil && documents > 6000 {
+		m.own[len(m.own)-1] = strconv.Itoa(n * 3 / 2)
+	}
 	return m
 }
 
