@@ -270,7 +270,8 @@ func (r *ldaResult) show(topics string) error {
 	}
 	fmt.Fprintf(os.Stderr, "; %.3g s, of which loading %.3g s\n", r.Seconds, r.LoadSeconds)
 	if r.Wordless > 0 {
-		fmt.Fprintf(os.Stderr, "%d texts have no word that counts, and are left out\n", r.Wordless)
+		fmt.Fprintf(os.Stderr, "left out, as no word of them counts: %d of %d texts\n", r.Wordless,
+			r.Wordless+r.Documents)
 	}
 	_, err := fmt.Print(topics)
 	return err

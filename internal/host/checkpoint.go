@@ -120,20 +120,14 @@ func dropCheckpoints(dir, written string) {
 		switch {
 		case whole == keepCheckpoints:
 			removeCheckpoint(file)
-		case filepath.Base(file) == filepath.Base(written) || sealed(file):
+		case filepath.Base(file) == filepath.Base(written):
 			whole++
+		default:
+			if _, err := unsealed(file); err == nil {
+				whole++
+			}
 		}
 	}
-}
-
-// sealed reports whether a file ends in the digest of what is before it.
-func sealed(path string) bool {
-	raw, err := files.ReadFile(path)
-	if err != nil {
-		return false
-	}
-	_, whole := disk.Unseal(raw)
-	return whole
 }
 
 func removeCheckpoint(file string) {
@@ -205,7 +199,8 @@ func damaged(file string, err error) bool {
 	return true
 }
 
-func readCheckpoint(path string) (*checkpoint, error) {
+// unsealed returns what a checkpoint's file has before its digest, which it holds it against.
+func unsealed(path string) ([]byte, error) {
 	raw, err := files.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -213,6 +208,14 @@ func readCheckpoint(path string) (*checkpoint, error) {
 	body, whole := disk.Unseal(raw)
 	if !whole {
 		return nil, fault.Newf(fault.Corrupt, "read the checkpoint", path, "its digest does not match")
+	}
+	return body, nil
+}
+
+func readCheckpoint(path string) (*checkpoint, error) {
+	body, err := unsealed(path)
+	if err != nil {
+		return nil, err
 	}
 	c := &checkpoint{}
 	if err := json.Unmarshal(body, c); err != nil {
