@@ -499,8 +499,21 @@ func (r *run) stop() {
 	}
 	if r.computed != nil {
 		r.computed.drain()
-	} else if !r.stuck.Load() {
+		return
+	}
+	ended := make(chan struct{})
+	go func() {
 		r.all.Wait()
+		close(ended)
+	}()
+	tick := time.NewTicker(lookEach)
+	defer tick.Stop()
+	for look := r.newWatch(); !r.stuck.Load(); look.look() {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+		}
 	}
 }
 

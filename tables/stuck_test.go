@@ -43,30 +43,7 @@ func TestWorkersThatDoNotComeBackEndTheRun(t *testing.T) {
 			}
 		}, "", fault.Internal},
 	} {
-		cfg, err := volley.ParseConfig("--data-dir", t.TempDir(), "--executors", "2", "--task-timeout", "2s")
-		if err != nil {
-			t.Fatal(err)
-		}
-		build := func(g *rdd.Graph, _ struct{}) tables.Work[int, int64, struct{}] {
-			table := tables.New[float64](g, "t", tables.Dense(3, 2), tables.SSP(1))
-			data := rdd.Pack(rdd.Range(g, 0, 4, 2), rdd.Splits(2))
-			return tables.Worker(data, func(k *tables.Clock[int, int64, struct{}]) error {
-				if k.Worker() == 1 && k.Number() == 2 {
-					c.do(k)
-				}
-				table.In(k).Inc(0, 0, 1)
-				return nil
-			}, table)
-		}
-		_, err = volley.Run(context.Background(), cfg, "stuck", struct{}{}, build, func(ctx context.Context,
-			s *rdd.Session, _ struct{}, w tables.Work[int, int64, struct{}]) (string, error) {
-			for _, err := range w.Clocks(ctx, s, 0, 5, 1) {
-				if err != nil {
-					return "", err
-				}
-			}
-			return "", nil
-		})
+		err := runStuck(context.Background(), t, c.do)
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", name, err)
@@ -74,5 +51,50 @@ func TestWorkersThatDoNotComeBackEndTheRun(t *testing.T) {
 			!strings.Contains(err.Error(), "clock 2 of worker 1")):
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// runStuck runs two workers of which one does something in its third clock.
+func runStuck(ctx context.Context, t *testing.T, do func(c *tables.Clock[int, int64, struct{}])) error {
+	t.Helper()
+	cfg, err := volley.ParseConfig("--data-dir", t.TempDir(), "--executors", "2", "--task-timeout", "2s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := func(g *rdd.Graph, _ struct{}) tables.Work[int, int64, struct{}] {
+		table := tables.New[float64](g, "t", tables.Dense(3, 2), tables.SSP(1))
+		data := rdd.Pack(rdd.Range(g, 0, 4, 2), rdd.Splits(2))
+		return tables.Worker(data, func(k *tables.Clock[int, int64, struct{}]) error {
+			if k.Worker() == 1 && k.Number() == 2 {
+				do(k)
+			}
+			table.In(k).Inc(0, 0, 1)
+			return nil
+		}, table)
+	}
+	_, err = volley.Run(ctx, cfg, "stuck", struct{}{}, build, func(ctx context.Context,
+		s *rdd.Session, _ struct{}, w tables.Work[int, int64, struct{}]) (string, error) {
+		for _, err := range w.Clocks(ctx, s, 0, 5, 1) {
+			if err != nil {
+				return "", err
+			}
+		}
+		return "", nil
+	})
+	return err
+}
+
+// TestAnInterruptedRunDoesNotWaitForGood, for a worker that does not come back.
+func TestAnInterruptedRunDoesNotWaitForGood(t *testing.T) {
+	t.Parallel()
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	ctx, cancel := context.WithCancel(context.Background())
+	err := runStuck(ctx, t, func(*tables.Clock[int, int64, struct{}]) {
+		cancel()
+		<-over
+	})
+	if err == nil || !strings.Contains(err.Error(), "canceled") {
+		t.Error(err)
 	}
 }

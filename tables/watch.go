@@ -19,8 +19,12 @@ func (r *run) newWatch() *watch {
 	return &watch{run: r, moved: map[*worker]int64{}, quiet: map[*worker]int{}, at: time.Now()}
 }
 
-// looks is how often a worker is looked at while it may give no sign.
-const looks = 8
+// looks is how often a worker is looked at while it may give no sign; lookEach is how often it is once a run has ended,
+// at the most.
+const (
+	looks    = 8
+	lookEach = 20 * time.Millisecond
+)
 
 func (w *watch) look() {
 	if w.run.timeout <= 0 || time.Since(w.at) < w.run.timeout/looks {
