@@ -385,7 +385,7 @@ func (l *Life) started(j *lifeJob) {
 	switch {
 	case j.cancelled || l.closing:
 		l.kill(j, "the job is cancelled")
-	case j.late:
+	case plantedBeyond(j.late, j.failure != ""): // it has run for too long, or taken too much, before
 		l.kill(j, j.failure)
 	}
 }

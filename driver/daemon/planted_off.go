@@ -43,3 +43,4 @@ func plantedGoesOn(goesOn bool) bool                 { return goesOn }
 func plantedExtends(extends bool) bool               { return extends }
 func plantedSilent(silent int) int                   { return silent }
 func plantedPast() bool                              { return false }
+func plantedBeyond(_, failed bool) bool              { return failed }

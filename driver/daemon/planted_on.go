@@ -172,3 +172,7 @@ func plantedSilent(silent int) int {
 }
 
 func plantedPast() bool { return mutant.On(mutant.PastIgnored) }
+
+func plantedBeyond(late, failed bool) bool {
+	return failed && (late || !mutant.On(mutant.LifeBeyondForgotten))
+}

@@ -178,6 +178,7 @@ const (
 	LifeReadersIgnored    // a job is removed while its files are read
 	LifeRemoveUnwritten   // directories go before the journal has forgotten the jobs
 	LifeLastStepLost      // the last step of a job that ends is not written down
+	LifeBeyondForgotten   // a job that takes too much between two of its processes goes on
 
 	// The stages of a plan.
 	StageParentsSkipped // a call runs before the stages that it reads

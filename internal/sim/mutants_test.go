@@ -182,6 +182,7 @@ var proofs = []proof{
 	{mutant.LifeReadersIgnored, "removed while it is read", "life.kept"},
 	{mutant.LifeRemoveUnwritten, "removed before it is written down", "life.kept"},
 	{mutant.LifeLastStepLost, "last step lost", "life.committed"},
+	{mutant.LifeBeyondForgotten, "too much taken between processes", "life.beyond"},
 
 	{mutant.StageParentsSkipped, "call before its stages", "stage.parents"},
 	{mutant.StageLossIgnored, "loss of an output ignored", "stage.there"},

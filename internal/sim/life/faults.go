@@ -99,6 +99,17 @@ func (w *work) adopt(s *world, job string) {
 	s.jobs[job] = w
 }
 
+// beyond has a job take more than it may, soon.
+func (s *world) beyond(job string) {
+	if s.calm || s.greed.IntN(8) > 0 {
+		return
+	}
+	s.later(time.Duration(s.greed.IntN(30))*time.Millisecond, func() {
+		s.fired("life: too much taken")
+		s.step(daemon.LifeEvent{Beyond: &daemon.LifeBeyond{Job: job, Why: "it takes too much"}})
+	})
+}
+
 func (s *world) cancel(job string) {
 	if s.calm {
 		return

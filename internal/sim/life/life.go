@@ -16,6 +16,7 @@ import (
 type world struct {
 	w      *sim.World
 	rng    *rand.Rand
+	greed  *rand.Rand // who takes too much, and when
 	opt    sim.Options
 	result sim.Result
 	law    laws
@@ -68,8 +69,9 @@ const calmBound = 3 * time.Minute
 // Simulate runs a driver's life under a seed.
 func Simulate(seed uint64, opt sim.Options) *sim.Result {
 	s := &world{w: &sim.World{}, rng: rand.New(rand.NewPCG(seed, 0x6c696665)), opt: opt, dirs: map[string]bool{},
-		jobs: map[string]*work{},
-		asks: map[uint64]func(*daemon.LifeReply){}, wakes: map[plan.Time]bool{},
+		greed: rand.New(rand.NewPCG(seed, 0x67726565)),
+		jobs:  map[string]*work{},
+		asks:  map[uint64]func(*daemon.LifeReply){}, wakes: map[plan.Time]bool{},
 		result: sim.Result{Seed: seed, Faults: map[string]int{}}}
 	s.watch = newLifeWatch(s)
 	s.draw()

@@ -18,7 +18,8 @@ func TestLivesAreCleanAndEveryFaultFires(t *testing.T) {
 		"process hangs up", "late word", "kill held up",
 		"interrupt ignored", "cancel", "resumed", "submission refused", "prune", "executor dies",
 		"executor registers again", "executor refused", "unfit", "drain",
-		"leaving", "goodbye", "runner ends", "late word of a runner", "left alone", "hopeless")
+		"leaving", "goodbye", "runner ends", "late word of a runner", "left alone", "hopeless",
+		"too much taken")
 }
 
 func TestTheSameSeedIsTheSameLife(t *testing.T) {

@@ -222,6 +222,7 @@ func (p *proc) exit(why string, lost bool) {
 		if p.s.run == run {
 			p.event(daemon.ProcessEvent{Exited: &daemon.ProcessExited{Why: why, Lost: lost,
 				Words: "its process ended without a report (" + why + ")"}})
+			p.s.beyond(p.job)
 		}
 	})
 }

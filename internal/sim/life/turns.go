@@ -1,8 +1,11 @@
 package life
 
 import (
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/volley-engine/volley/driver/daemon"
 )
 
 // admits looks whether it is a job's turn to be started, if it is not started again.
@@ -66,4 +69,21 @@ func (w *watch) ends(t *truth, first time.Time, timeout time.Duration) {
 			s.violate("life.timeout", "%s runs 10 s longer than the %v that it may", t.id, timeout)
 		}
 	})
+}
+
+// beyond takes in that a job takes too much.
+func (w *watch) beyond(t *truth) {
+	p := t.present()
+	t.greedy = t.greedy || t.announced == "" && p != nil && p.run == w.s.run
+}
+
+// begun looks that the process of a job which takes too much is killed as soon as it runs, whatever the job was about
+// to do when that was found.
+func (w *watch) begun(ev *daemon.ProcessEvent, cmds []daemon.LifeCommand) {
+	t := w.of(ev.Job)
+	kills := func(c daemon.LifeCommand) bool { return c.Kill != nil && c.Kill.Job == ev.Job }
+	if p := t.present(); t.greedy && !t.cancelled && p.term == ev.Term && p.alive &&
+		!slices.ContainsFunc(cmds, kills) {
+		w.s.violate("life.beyond", "term %d of %s goes on, which takes too much", ev.Term, ev.Job)
+	}
 }

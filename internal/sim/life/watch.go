@@ -28,6 +28,7 @@ type truth struct {
 	never    bool    // it can never be started
 	hopeless bool    // its runners have ended everywhere
 	down     bool    // its process was killed since the driver goes down
+	greedy   bool    // it was said to take too much, since it was started by the present driver
 
 	began     time.Time // the last process, when it was to be written down
 	first     time.Time // the first one, since it was submitted or resumed
@@ -87,7 +88,7 @@ func (w *watch) restarted() {
 		t.known, t.wordless, t.shown = ok, j.Restarts, daemon.JobShown{}
 		t.wait, t.notBefore, t.told, t.never, t.hopeless, t.down, t.last, t.unkept = pause, time.Time{}, nil, false,
 			false, false, 0, false
-		t.occupies, t.begun = false, ok && j.Term > 0
+		t.occupies, t.begun, t.greedy = false, ok && j.Term > 0, false
 		t.first = time.Time{}
 		if ok && j.Started != 0 {
 			t.first = time.Unix(0, j.Started)
@@ -106,6 +107,8 @@ func (w *watch) before(ev daemon.LifeEvent) {
 		w.written(ev.Written)
 	case ev.Process != nil:
 		w.process(ev.Process)
+	case ev.Beyond != nil:
+		w.beyond(w.of(ev.Beyond.Job))
 	case ev.Link != nil && ev.Link.Commit != nil:
 		if t := w.of(ev.Link.Job); t.announced == "" {
 			t.last, t.unkept = ev.Link.Commit.Step, false
@@ -202,6 +205,9 @@ func (w *watch) after(ev daemon.LifeEvent, cmds []daemon.LifeCommand) {
 			w.mustDie(c.Interrupt)
 		}
 	}
+	if ev.Process != nil && ev.Process.Started {
+		w.begun(ev.Process, cmds)
+	}
 	w.places.after(ev, cmds)
 }
 
@@ -294,7 +300,8 @@ func (w *watch) ended(c *daemon.LifeOver) {
 		s.violate("life.end", "%s is %s: %s", c.Job, state, why)
 	}
 	late := j.Spec.Timeout > 0 && !t.first.IsZero() && !s.now().Before(t.first.Add(j.Spec.Timeout))
-	if state == daemon.JobFailed && t.told == nil && !t.never && !t.hopeless && !late && t.wordless <= s.cfg.Restarts {
+	blamed := t.never || t.hopeless || t.greedy || late
+	if state == daemon.JobFailed && t.told == nil && !blamed && t.wordless <= s.cfg.Restarts {
 		s.violate("life.restarts", "%s has failed after %d ends without a word", c.Job, t.wordless)
 	}
 	if p := t.present(); p != nil && p.alive && p.run == s.run {
@@ -316,7 +323,7 @@ func (t *truth) unlike(state string, restarts uint32) string {
 	switch {
 	case state == daemon.JobDone && (t.told == nil || *t.told != 0):
 		return "its process has said " + said
-	case state == daemon.JobFailed && t.told != nil && *t.told == 0 && !t.hopeless:
+	case state == daemon.JobFailed && t.told != nil && *t.told == 0 && !t.hopeless && !t.greedy:
 		return "its process has said " + said
 	case state == daemon.JobCancelled && !t.cancelled:
 		return "it was not cancelled"
@@ -332,7 +339,7 @@ func (w *watch) renewed(job string) {
 	}
 	t.announced, t.resumed, t.cancelled, t.told, t.never, t.hopeless = "", false, false, nil, false, false
 	t.wordless, t.wait, t.notBefore, t.last = 0, pause, time.Time{}, 0
-	t.first, t.occupies, t.begun = time.Time{}, false, false
+	t.first, t.occupies, t.begun, t.greedy = time.Time{}, false, false, false
 }
 
 // mustDie looks that a cancelled process does not live on.
