@@ -73,31 +73,50 @@ func whatOf(o *wire.OpenJob) string {
 
 // adopt has a runner that waits for it taken over by the job's next process, and reports whether there is one.
 func (d *Daemon) adopt(o *wire.OpenJob, l *link) bool {
-	d.mu.Lock()
-	r := d.runners[o.Job]
-	delete(d.opening, o.Job)
-	d.mu.Unlock()
-	if r == nil || r.alone.Load() == 0 || r.what != whatOf(o) {
-		return false
-	}
 	raw, err := proto.Marshal(&wire.ToExecutor{Body: &wire.ToExecutor_Adopt{Adopt: &wire.Adopt{Direct: o.Direct,
 		Incarnation: o.Incarnation}}})
 	if err != nil {
 		return false
 	}
+	r := d.claim(o, l)
+	if r == nil {
+		return false
+	}
 	d.log.Info("a runner goes on with the job's next process", "job", o.Job, "process", o.Incarnation)
+	d.takeDown(r) // what it did is no more
+	r.pause(false)
+	d.setUp(r)
+	if r.over() { // meanwhile
+		d.takeDown(r)
+	}
+	r.send(raw)
+	return true
+}
+
+// claim makes the runner that waits for it that of a request; nil where there is none, or it has ended. Its end is that
+// of the request from then on, and only then.
+func (d *Daemon) claim(o *wire.OpenJob, l *link) *runnerProcess {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.runners[o.Job]
+	delete(d.opening, o.Job)
+	if r == nil || r.alone.Load() == 0 || r.what != whatOf(o) || r.over() {
+		return nil
+	}
 	r.id.Store(o.Runner)
 	r.link.Store(l)
 	r.alone.Store(0)
+	return r
+}
+
+// over reports whether the process has ended.
+func (r *runnerProcess) over() bool {
 	select {
-	case <-r.ended: // before its end could be told as that of this request
-		return false
+	case <-r.ended:
+		return true
 	default:
+		return false
 	}
-	d.takeDown(r) // what it did is no more
-	d.setUp(r)
-	r.send(raw)
-	return true
 }
 
 // killOrphans ends runners that wait for a process of their job in vain.

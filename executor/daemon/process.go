@@ -101,11 +101,14 @@ func (d *Daemon) startRunner(o *wire.OpenJob, program string, args []string,
 		exceeded := bound.Ended()
 		r.frames.Close()
 		r.in.Stop()
+		d.mu.Lock() // none claims it from here on
 		close(r.ended)
+		id := r.id.Load()
+		d.mu.Unlock()
 		printed.close()
 		if !r.quiet.Load() {
 			why := fmt.Sprintf("its runner ended: %s: %s", howEnded(err), logs.why(bound.Most, exceeded))
-			_ = r.link.Load().out.Put(closed(o.Job, r.id.Load(), why))
+			_ = r.link.Load().out.Put(closed(o.Job, id, why))
 		}
 	}()
 	return r, nil
