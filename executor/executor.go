@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -69,11 +70,34 @@ func New(ctx context.Context, cfg Config, engine *Engine, conn wire.ExecutorConn
 // watched is how often the progress of actions' tasks is reported.
 const watched = 250 * time.Millisecond
 
-// Serve registers and works until the connection ends or the context does.
-// It returns once every goroutine of the executor has ended.
+// ErrNotBack says that the executor has ended, and some function of the program's has not come back.
+var ErrNotBack = errors.New("a function of the program has not come back")
+
+// leaving is how long goroutines may take to end.
+const leaving = 10 * time.Second
+
+// Serve registers and works until the connection ends or the context does. It returns once every goroutine of the
+// executor has ended; ErrNotBack where one does not.
 func (e *Executor) Serve() error {
-	defer e.wg.Wait()
-	defer e.shut()
+	err := e.serve()
+	e.shut()
+	ended := make(chan struct{})
+	go func() {
+		e.wg.Wait()
+		close(ended)
+	}()
+	timer := time.NewTimer(leaving)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return err
+	case <-timer.C:
+		return fault.New(fault.Timeout, "end", "executor "+string(e.cfg.ID), ErrNotBack)
+	}
+}
+
+// serve works until the connection ends.
+func (e *Executor) serve() error {
 	hello := e.agent.Register()
 	hello.GetRegister().Blocks = e.cfg.Blocks
 	if err := e.conn.Send(hello); err != nil {

@@ -59,3 +59,15 @@ func TestAStopDoesNotWaitForTheLoop(t *testing.T) {
 		t.Error("a run leaves out splits that nobody has named")
 	}
 }
+
+// TestWhatComesWithPiecesIsThereBeforeThem: one that takes the second piece has the state that came with both, though
+// the slot of the first has not gone on yet.
+func TestWhatComesWithPiecesIsThereBeforeThem(t *testing.T) {
+	l, there := newLeasing(), 0
+	l.add(&LeaseRun{Leases: []*wire.Lease{{Id: 1}, {Id: 2}}, States: []*wire.Part{{}, {}}})
+	for want := range uint32(2) {
+		if got := l.next(func(all []*wire.Part) { there += len(all) }); got.GetId() != want+1 || there != 2 {
+			t.Errorf("piece %d, and %d of 2 states", got.GetId(), there)
+		}
+	}
+}

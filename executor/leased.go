@@ -174,19 +174,20 @@ func (l *leasing) add(c *LeaseRun) {
 	l.more.Broadcast()
 }
 
-// next waits for a piece, and what arrived with it; nil is the run's end.
-func (l *leasing) next() (*wire.Lease, []*wire.Part) {
+// next waits for a piece; nil is the run's end. What came with pieces is given to take before any slot has one of them.
+func (l *leasing) next(take func([]*wire.Part)) *wire.Lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.queue) == 0 && !l.ended {
 		l.more.Wait()
 	}
 	if l.ended {
-		return nil, nil
+		return nil
 	}
-	first, states := l.queue[0], l.states
+	take(l.states)
+	first := l.queue[0]
 	l.queue, l.states = l.queue[1:], nil
-	return first, states
+	return first
 }
 
 // end ends the run: with what is to be included, or with a failure.
@@ -231,11 +232,10 @@ func (e *Executor) leasedSlot(run, k int, f *LeasedFold, r *liveRun) {
 	}
 	for {
 		began := time.Now()
-		l, states := r.leasing.next()
+		l := r.leasing.next(f.Add)
 		if l == nil {
 			return
 		}
-		f.Add(states)
 		if pacer != nil {
 			pacer.Waited(time.Since(began))
 		}
