@@ -48,8 +48,10 @@ type Member struct {
 	Send func(to int, message []byte) error
 	// Recv waits for the next message; the error is fault.Cancelled where the work is to end.
 	Recv func() (from int, message []byte, err error)
-	// Pause waits while other jobs have the slots, and returns for how long.
-	Pause func() time.Duration
+	// Pause waits while other jobs have the slots, or until the context has ended, and returns for how long.
+	Pause func(ctx context.Context) time.Duration
+	// Fail tells the job's process that the work has failed here, before all of it has ended; nil in tests.
+	Fail func(err error)
 	// Pacer returns the pacer of a slot; nil where it runs at its own pace.
 	Pacer func(slot int) Pacer
 	// Open opens a split of the pack: one that is held here, or is brought from where it is, or made again.

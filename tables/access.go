@@ -196,7 +196,9 @@ func (s *Access[T]) bounded(row int, delta Row[T]) {
 // flush sends what bandwidth allows, and leaves the clock where the run has ended. It looks for that after it has taken
 // away the sign to look: the run may end meanwhile, and gives no other.
 func (s *Access[T]) flush() {
-	s.worker.moved.Add(1)
+	if !s.of.run.over() { // who goes on then gives no sign of ending
+		s.worker.moved.Add(1)
+	}
 	s.of.ask(s.client, func(m *consistency.ClientOf[Row[T]]) []consistency.Command[Row[T]] {
 		return m.Flush(s.worker.id, s.of.run.now())
 	})

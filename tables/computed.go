@@ -233,7 +233,7 @@ func (r *run) compute(by rdd.Computed) {
 }
 
 // awaitComputed lets things happen until there may be something to take. A worker that ends its goroutine ends this one
-// as well, after it has failed the run.
+// as well, after it has failed the run. Once the context has ended, a worker has the run's timeout to come back.
 func (r *run) awaitComputed(ctx context.Context) error {
 	over := make(chan error, 1)
 	go func() {
@@ -241,7 +241,26 @@ func (r *run) awaitComputed(ctx context.Context) error {
 		defer func() { over <- err }()
 		err = r.happen(ctx)
 	}()
-	return <-over
+	select {
+	case err := <-over:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-over:
+		return err
+	case <-r.patienceOver():
+		r.stuck.Store(true)
+		return ctx.Err()
+	}
+}
+
+// patienceOver returns what is sent to when workers have had the time that they may go without a sign; nil is never.
+func (r *run) patienceOver() <-chan time.Time {
+	if r.timeout <= 0 {
+		return nil
+	}
+	return time.After(r.timeout)
 }
 
 func (r *run) happen(ctx context.Context) error {

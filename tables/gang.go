@@ -103,7 +103,17 @@ func (w Work[P, D, S]) member(ctx context.Context, m *rdd.Member) error {
 	if err != nil {
 		return err
 	}
-	r.pause, r.pacer = m.Pause, func(_, slot int) rdd.Pacer { return m.Pacer(slot) }
+	going, stopped := context.WithCancel(ctx)
+	defer stopped()
+	go func() {
+		select {
+		case <-r.stopped: // who waits for a slot is to end, too
+			stopped()
+		case <-going.Done():
+		}
+	}()
+	r.pause = func() time.Duration { return m.Pause(going) }
+	r.pacer = func(_, slot int) rdd.Pacer { return m.Pacer(slot) }
 	return w.serve(r, b, from, data)
 }
 
@@ -144,7 +154,11 @@ func (w Work[P, D, S]) serve(r *run, b *beginning, from *early, rows source[D]) 
 	defer r.stop()
 	go r.follow(from)
 	<-r.stopped
-	return r.failed()
+	err := r.failed()
+	if err != nil && from.Fail != nil {
+		from.Fail(err) // workers may be long in ending
+	}
+	return err
 }
 
 // ofTheEnd returns nil where the work is to end.

@@ -3,10 +3,12 @@ package tables
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -135,7 +137,8 @@ func gather(rng *rand.Rand, members, left int, program func() *tallies) *network
 	n.some = sync.NewCond(&n.mu)
 	for k := range members {
 		n.all.Go(func() {
-			from := &early{Member: &rdd.Member{Number: k, Slots: 2, Send: n.sender(k), Recv: n.receiver(k)}}
+			from := &early{Member: &rdd.Member{Number: k, Slots: 2, Send: n.sender(k), Recv: n.receiver(k),
+				Fail: n.fail}}
 			p := program()
 			r, b, err := p.joined(from)
 			if err == nil {
@@ -405,6 +408,29 @@ func TestARunOfMembersEndsWithWhatOneSays(t *testing.T) {
 	})
 	if fault.KindOf(err) != fault.UserCode || begun != 1 {
 		t.Errorf("%v after %d runs", err, begun)
+	}
+}
+
+// TestAMembersFailureIsToldBeforeItsOtherWorkersHaveEnded: of its two slots' workers one fails, and the other is in a
+// clock until the job's process knows.
+func TestAMembersFailureIsToldBeforeItsOtherWorkersHaveEnded(t *testing.T) {
+	known := make(chan struct{})
+	_, err := firstTick(t, func() *network {
+		return gather(rand.New(rand.NewPCG(1, 1)), 1, -1, func() *tallies {
+			p := ofBSP()
+			p.Work.do = func(c *Clock[float64, int64, tallied]) error {
+				if c.Worker() == 0 {
+					return errors.New("it is wrong")
+				}
+				<-known
+				return nil
+			}
+			return p
+		})
+	})
+	close(known)
+	if fault.KindOf(err) != fault.UserCode || !strings.Contains(err.Error(), "it is wrong") {
+		t.Error(err)
 	}
 }
 

@@ -326,7 +326,9 @@ func (r *run) finish(w *worker, state []byte) {
 		t.finish(w)
 	}
 	if r.out != nil {
+		w.waits.Store(true)
 		r.out.await()
+		w.waits.Store(false)
 	}
 	if r.reports(w.clock + 1) {
 		r.noteUse(w)
@@ -482,6 +484,9 @@ func (r *run) fail(err error) {
 // end has workers stop where they are.
 func (r *run) end() {
 	r.once.Do(func() { close(r.stopped) })
+	if r.computed != nil && r.stuck.Load() {
+		return // who does not come back may yet, and on a virtual clock all the rest is one's at a time
+	}
 	for _, t := range r.tables {
 		t.halt()
 	}
@@ -497,24 +502,27 @@ func (r *run) stop() {
 	if r.close != nil {
 		r.close()
 	}
-	if r.computed != nil {
-		r.computed.drain()
+	if r.stuck.Load() {
 		return
 	}
 	ended := make(chan struct{})
 	go func() {
-		r.all.Wait()
-		close(ended)
+		defer close(ended)
+		if r.computed != nil {
+			r.computed.drain()
+		} else {
+			r.all.Wait()
+		}
 	}()
-	tick := time.NewTicker(lookEach)
-	defer tick.Stop()
-	for look := r.newWatch(); !r.stuck.Load(); look.look() {
+	if r.computed != nil {
 		select {
 		case <-ended:
-			return
-		case <-tick.C:
+		case <-r.patienceOver():
+			r.stuck.Store(true)
 		}
+		return
 	}
+	r.watchUntil(ended)
 }
 
 // wake has a worker ask again that waits within its clock, or for one.

@@ -135,3 +135,22 @@ func TestAClockEndsWhenItHasTakenItsTime(t *testing.T) {
 		t.Errorf("9 rows take the time of %d, %v", passed.rows, err)
 	}
 }
+
+// TestAWorkerThatWaitsForSharedNotesIsNotStuck: another one makes them, and gives the signs.
+func TestAWorkerThatWaitsForSharedNotesIsNotStuck(t *testing.T) {
+	r := newRun(castOf(2, 1, 1), everyone, 0, 5, 1)
+	w := r.workers[0]
+	c := &Clock[int, int, int]{run: r, w: w}
+	w.executor.noting.Lock()
+	made := make(chan any)
+	go func() { made <- c.SharedNotes(func() any { return 7 }) }()
+	for end := time.Now().Add(time.Minute); !w.waits.Load(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("it is taken for one that works")
+		}
+	}
+	w.executor.noting.Unlock()
+	if got := <-made; got != 7 || w.waits.Load() {
+		t.Errorf("it has %v, and waits: %v", got, w.waits.Load())
+	}
+}

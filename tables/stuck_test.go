@@ -43,7 +43,7 @@ func TestWorkersThatDoNotComeBackEndTheRun(t *testing.T) {
 			}
 		}, "", fault.Internal},
 	} {
-		err := runStuck(context.Background(), t, c.do)
+		err := runStuck(context.Background(), t, c.do, "--task-timeout", "2s")
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", name, err)
@@ -55,9 +55,10 @@ func TestWorkersThatDoNotComeBackEndTheRun(t *testing.T) {
 }
 
 // runStuck runs two workers of which one does something in its third clock.
-func runStuck(ctx context.Context, t *testing.T, do func(c *tables.Clock[int, int64, struct{}])) error {
+func runStuck(ctx context.Context, t *testing.T, do func(c *tables.Clock[int, int64, struct{}]),
+	flags ...string) error {
 	t.Helper()
-	cfg, err := volley.ParseConfig("--data-dir", t.TempDir(), "--executors", "2", "--task-timeout", "2s")
+	cfg, err := volley.ParseConfig(append(flags, "--data-dir", t.TempDir(), "--executors", "2")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,12 +90,14 @@ func TestAnInterruptedRunDoesNotWaitForGood(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})
 	t.Cleanup(func() { close(over) })
-	ctx, cancel := context.WithCancel(context.Background())
-	err := runStuck(ctx, t, func(*tables.Clock[int, int64, struct{}]) {
-		cancel()
-		<-over
-	})
-	if err == nil || !strings.Contains(err.Error(), "canceled") {
-		t.Error(err)
+	for _, clock := range [][]string{nil, {"--clock", "virtual", "--pace", "static:1,1", "--pace-rate", "1000"}} {
+		ctx, cancel := context.WithCancel(context.Background())
+		err := runStuck(ctx, t, func(*tables.Clock[int, int64, struct{}]) {
+			cancel()
+			<-over
+		}, append(clock, "--task-timeout", "500ms")...)
+		if err == nil || !strings.Contains(err.Error(), "canceled") {
+			t.Errorf("%v: %v", clock, err)
+		}
 	}
 }

@@ -43,6 +43,19 @@ func (w *watch) look() {
 	}
 }
 
+// watchUntil looks on until the workers have ended, or one does not come back.
+func (r *run) watchUntil(ended <-chan struct{}) {
+	tick := time.NewTicker(lookEach)
+	defer tick.Stop()
+	for look := r.newWatch(); !r.stuck.Load(); look.look() {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 func (w *watch) lookAt(x *executor, k *worker) {
 	x.mu.Lock()
 	running, clock := k.running, k.clock

@@ -97,7 +97,9 @@ func (c *Clock[P, D, S]) Notes(make func() any) any {
 // tables are exact (Model.Exact); there no worker is in a clock before all have finished the one before it.
 func (c *Clock[P, D, S]) SharedNotes(make func() any) any {
 	x := c.w.executor
+	c.w.waits.Store(true) // for one that makes them
 	x.noting.Lock()
+	c.w.waits.Store(false)
 	defer x.noting.Unlock()
 	if x.notes == nil {
 		x.notes = make()

@@ -36,6 +36,7 @@ type membership struct {
 	in     *wire.Queue[*wire.Gang]
 	ctx    context.Context
 	cancel context.CancelFunc
+	told   sync.Once // that the work has ended here
 	mu     sync.Mutex
 	ways   map[int]wire.Gangs_SpeakClient // to other members; nil is by way of the job's process
 }
@@ -73,10 +74,23 @@ func (s *memberships) end(id uint64) {
 	}
 }
 
+// begin makes a membership one of a session; false where that has ended.
+func (s *memberships) begin(m *membership, of *runnerConn, b *wire.GangBegin) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m.begin, m.conn = b, of; !of.over {
+		return true
+	}
+	delete(s.known, m.id)
+	m.stop()
+	return false
+}
+
 // endAll ends all memberships: the job's process has gone, and the next has gangs of greater numbers.
 func (s *memberships) endAll(of *runnerConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	of.over = true
 	for id, m := range s.known {
 		if m.conn == of {
 			delete(s.known, id)
@@ -117,9 +131,9 @@ func (m *membership) take(g *wire.Gang) {
 
 // start begins the work.
 func (m *membership) start(c *runnerConn, b *wire.GangBegin) {
-	c.runner.gangs.mu.Lock()
-	m.begin, m.conn = b, c
-	c.runner.gangs.mu.Unlock()
+	if !c.runner.gangs.begin(m, c, b) {
+		return
+	}
 	for i, name := range b.Executors {
 		if name == c.runner.process.Executor {
 			m.number = i
@@ -131,22 +145,24 @@ func (m *membership) start(c *runnerConn, b *wire.GangBegin) {
 		return // the session ends with its connection
 	}
 	member := &rdd.Member{Number: m.number, Slots: slots, Send: m.send, Recv: m.recv, Open: m.open,
-		Pause: func() time.Duration { return c.gate.Pass(m.ctx) },
+		Pause: c.gate.Pass, Fail: m.ended,
 		Pacer: func(slot int) rdd.Pacer { return pacerOf(c.runner.pacer, slot) }}
 	graph := c.runner.maker.Graph
 	go func() {
 		began := time.Now()
 		err := graph.RunGang(m.ctx, int(b.Work), member)
 		_ = c.notes.Put(&wire.Note{Ended: true, BusyNs: uint64(time.Since(began))})
-		if m.ctx.Err() == nil {
-			m.ended(err)
-		}
+		m.ended(err)
 	}()
 }
 
-// ended says that the work has ended here.
+// ended says, once, that the work has ended here, or has failed and will.
 func (m *membership) ended(err error) {
-	_ = m.up(&wire.Gang{End: true, Fault: wire.FromError(err)}) // the session ends with its connection
+	m.told.Do(func() {
+		if m.ctx.Err() == nil {
+			_ = m.up(&wire.Gang{End: true, Fault: wire.FromError(err)}) // the session ends with its connection
+		}
+	})
 }
 
 // up sends the job's process a message.

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
+	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
@@ -78,7 +80,9 @@ func (j *Job) open(ctx context.Context, p wire.Process) error {
 
 func (j *Job) close() {
 	if j.cluster != nil {
-		j.cluster.Close()
+		if err := j.cluster.Close(); errors.Is(err, executor.ErrNotBack) {
+			return // what it looks at stays, until the process ends
+		}
 	}
 	if j.packs != nil {
 		j.packs.maker.Close()

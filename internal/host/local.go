@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ type local struct {
 	*driver.Driver
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+	busy   atomic.Bool // a function of the program's has not come back
 	limits *limits
 	log    hclog.Logger
 	pacers func(executor int) func(slot int) runner.Pacer // each result is nil where slots run at their own speed
@@ -60,7 +62,11 @@ func newLocal(job driver.JobConfig, cfg Config, engine func(int) (*executor.Engi
 		ex := executor.New(own, ec, en, up)
 		l.wg.Go(func() {
 			defer end()
-			if err := ex.Serve(); err != nil && gone < 0 {
+			err := ex.Serve()
+			if errors.Is(err, executor.ErrNotBack) {
+				l.busy.Store(true)
+			}
+			if err != nil && gone < 0 {
 				cfg.Logger.Error("executor ended", "executor", ec.ID, "error", err)
 			}
 		})
@@ -68,7 +74,7 @@ func newLocal(job driver.JobConfig, cfg Config, engine func(int) (*executor.Engi
 	return l, nil
 }
 
-// Close ends driver and executors and waits for them.
+// Close ends driver and executors and waits for them; ErrNotBack where one goes on.
 func (l *local) Close() error {
 	err := l.Driver.Close()
 	l.cancel()
@@ -76,6 +82,9 @@ func (l *local) Close() error {
 	if n, late := l.limits.chunks.Load(), l.limits.late.Load(); float64(late) > lateShare*float64(n) {
 		l.log.Warn("the machine, not the pace, was the limit; lower --pace-rate, or use --clock virtual", "late chunks",
 			late, "chunks", n)
+	}
+	if l.busy.Load() {
+		return errors.Join(err, executor.ErrNotBack)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/volley-engine/volley/internal/fault"
 	runners "github.com/volley-engine/volley/internal/runner"
 	"github.com/volley-engine/volley/internal/wire"
 )
@@ -47,7 +48,9 @@ func (l *runnerLink) serve() {
 			l.adopted <- m.GetAdopt()
 			c.end()
 		case !c.own(m):
-			_ = c.in.Put(m) // whose session has ended takes none
+			if err := c.in.Put(m); fault.KindOf(err) == fault.Timeout { // too much waits: none may be left out
+				c.end()
+			}
 		}
 	}
 }
@@ -85,6 +88,7 @@ type runnerConn struct {
 	in     *wire.Queue[*wire.ToExecutor] // relayed
 	direct *direct                       // nil where there is none
 	notes  *wire.Outbox[*wire.Note]      // for the daemon: nothing waits for them
+	over   bool                          // under the lock of memberships
 }
 
 // begin begins the session of a process of the job, which serves Direct at an address.

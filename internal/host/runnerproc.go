@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"net"
@@ -86,6 +87,9 @@ func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program)
 	go link.serve()
 	for {
 		err = executor.New(ctx, ec, r.engine.Load(), session).Serve()
+		if errors.Is(err, executor.ErrNotBack) { // it is at work for a process that has gone: the next has another
+			return err
+		}
 		next := link.next()
 		if next == nil {
 			return err
