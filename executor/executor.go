@@ -18,6 +18,8 @@ type Config struct {
 	Slots int
 	Pacer func(slot int) runner.Pacer // nil: slots run at their own speed
 	Gate  *runner.Gate                // at which slots pause; nil: never
+	// Beside is work that Serve waits for, too; none is added once the connection has ended. Nil is none.
+	Beside *sync.WaitGroup
 	// Blocks is the address at which it serves blocks; empty within one process.
 	Blocks string
 }
@@ -70,20 +72,20 @@ func New(ctx context.Context, cfg Config, engine *Engine, conn wire.ExecutorConn
 // watched is how often the progress of actions' tasks is reported.
 const watched = 250 * time.Millisecond
 
-// ErrNotBack says that the executor has ended, and some function of the program's has not come back.
-var ErrNotBack = errors.New("a function of the program has not come back")
+// ErrNotBack says that an executor has ended while a function of the program's, or a fetch, has not returned.
+var ErrNotBack = errors.New("a user function, or a fetch, has not returned")
 
 // leaving is how long goroutines may take to end.
 const leaving = 10 * time.Second
 
 // Serve registers and works until the connection ends or the context does. It returns once every goroutine of the
-// executor has ended; ErrNotBack where one does not.
+// executor has ended, or with ErrNotBack where one takes too long: then Wait waits for it.
 func (e *Executor) Serve() error {
 	err := e.serve()
 	e.shut()
 	ended := make(chan struct{})
 	go func() {
-		e.wg.Wait()
+		e.Wait()
 		close(ended)
 	}()
 	timer := time.NewTimer(leaving)
@@ -92,7 +94,15 @@ func (e *Executor) Serve() error {
 	case <-ended:
 		return err
 	case <-timer.C:
-		return fault.New(fault.Timeout, "end", "executor "+string(e.cfg.ID), ErrNotBack)
+		return errors.Join(fault.New(fault.Timeout, "end", "executor "+string(e.cfg.ID), ErrNotBack), err)
+	}
+}
+
+// Wait waits until all that the executor has begun has ended.
+func (e *Executor) Wait() {
+	e.wg.Wait()
+	if e.cfg.Beside != nil {
+		e.cfg.Beside.Wait()
 	}
 }
 

@@ -264,8 +264,8 @@ func (r *run) patienceOver() <-chan time.Time {
 }
 
 func (r *run) happen(ctx context.Context) error {
-	for n := 0; len(r.ready) == 0; n++ {
-		if n%256 == 0 && ctx.Err() != nil {
+	for len(r.ready) == 0 {
+		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if !r.computed.next() {

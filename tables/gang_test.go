@@ -2,6 +2,7 @@ package tables
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,8 @@ type network struct {
 	in      map[int][]sent
 	gone    error // why the leader hears of no one any more
 	grows   bool
-	left    int // deliveries until a member is lost; negative is never
+	timeout time.Duration // without a sign of a worker
+	left    int           // deliveries until a member is lost; negative is never
 	over    bool
 	all     sync.WaitGroup
 }
@@ -245,7 +247,7 @@ func (n *network) Names() (all []string) {
 	return all
 }
 
-func (n *network) Timeout() time.Duration { return 30 * time.Second }
+func (n *network) Timeout() time.Duration { return cmp.Or(n.timeout, 30*time.Second) }
 
 func (n *network) Send(to int, m []byte) error { return n.sender(rdd.Leader)(to, m) }
 
@@ -415,23 +417,35 @@ func TestARunOfMembersEndsWithWhatOneSays(t *testing.T) {
 // clock until the job's process knows.
 func TestAMembersFailureIsToldBeforeItsOtherWorkersHaveEnded(t *testing.T) {
 	known := make(chan struct{})
-	_, err := firstTick(t, func() *network {
-		return gather(rand.New(rand.NewPCG(1, 1)), 1, -1, func() *tallies {
-			p := ofBSP()
-			p.Work.do = func(c *Clock[float64, int64, tallied]) error {
-				if c.Worker() == 0 {
-					return errors.New("it is wrong")
-				}
-				<-known
-				return nil
+	program := func() *tallies {
+		p := ofBSP()
+		p.Work.do = func(c *Clock[float64, int64, tallied]) error {
+			if c.Worker() == 0 {
+				return errors.New("it is wrong")
 			}
-			return p
-		})
-	})
-	close(known)
-	if fault.KindOf(err) != fault.UserCode || !strings.Contains(err.Error(), "it is wrong") {
-		t.Error(err)
+			<-known
+			return nil
+		}
+		return p
 	}
+	told := make(chan error, 1)
+	go func() {
+		_, err := firstTick(t, func() *network {
+			n := gather(rand.New(rand.NewPCG(1, 1)), 1, -1, program)
+			n.timeout = time.Hour
+			return n
+		})
+		told <- err
+	}()
+	select {
+	case err := <-told:
+		if fault.KindOf(err) != fault.UserCode || !strings.Contains(err.Error(), "it is wrong") {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the job's process does not hear of it")
+	}
+	close(known)
 }
 
 // TestLossesWithoutProgressEnd has a run given up whose members are lost again and again.

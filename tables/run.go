@@ -485,7 +485,7 @@ func (r *run) fail(err error) {
 func (r *run) end() {
 	r.once.Do(func() { close(r.stopped) })
 	if r.computed != nil && r.stuck.Load() {
-		return // who does not come back may yet, and on a virtual clock all the rest is one's at a time
+		return // slots take turns on a virtual clock: the worker that has not returned has the queue
 	}
 	for _, t := range r.tables {
 		t.halt()

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/volley-engine/volley"
 	"github.com/volley-engine/volley/internal/fault"
@@ -60,7 +61,7 @@ func runStuck(ctx context.Context, t *testing.T, do func(c *tables.Clock[int, in
 	t.Helper()
 	cfg, err := volley.ParseConfig(append(flags, "--data-dir", t.TempDir(), "--executors", "2")...)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	build := func(g *rdd.Graph, _ struct{}) tables.Work[int, int64, struct{}] {
 		table := tables.New[float64](g, "t", tables.Dense(3, 2), tables.SSP(1))
@@ -92,12 +93,20 @@ func TestAnInterruptedRunDoesNotWaitForGood(t *testing.T) {
 	t.Cleanup(func() { close(over) })
 	for _, clock := range [][]string{nil, {"--clock", "virtual", "--pace", "static:1,1", "--pace-rate", "1000"}} {
 		ctx, cancel := context.WithCancel(context.Background())
-		err := runStuck(ctx, t, func(*tables.Clock[int, int64, struct{}]) {
-			cancel()
-			<-over
-		}, append(clock, "--task-timeout", "500ms")...)
-		if err == nil || !strings.Contains(err.Error(), "canceled") {
-			t.Errorf("%v: %v", clock, err)
+		ended := make(chan error, 1)
+		go func() {
+			ended <- runStuck(ctx, t, func(*tables.Clock[int, int64, struct{}]) {
+				cancel()
+				<-over
+			}, append(clock, "--task-timeout", "500ms")...)
+		}()
+		select {
+		case err := <-ended:
+			if err == nil || !strings.Contains(err.Error(), "canceled") {
+				t.Errorf("%v: %v", clock, err)
+			}
+		case <-time.After(time.Minute):
+			t.Errorf("%v: it goes on", clock)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -58,13 +57,44 @@ func TestARunnerThatWasPausedGoesOnWithTheNextProcess(t *testing.T) {
 	want := []string{"pause", "go on", "adopted by job-000001.2"}
 	var got []string
 	within(t, "the runner does not hear it", func() bool {
-		got = heardBy(t, filepath.Join(filepath.Dir(d.cfg.Program), "script.heard"))
+		got = heardBy(t, d.cfg.Program+".heard")
 		return len(got) >= len(want)
 	})
 	if !slices.Equal(got, want) || d.runner(o.Job) != r {
 		t.Errorf("it hears %v, want %v", got, want)
 	}
 }
+
+// TestARunnerThatGoesOnIsNotKilledAsAnOrphan: it had said that it waits for the next process when that had it already.
+func TestARunnerThatGoesOnIsNotKilledAsAnOrphan(t *testing.T) {
+	d, told, out := alone(t, `head -c 1 <&3 >/dev/null; cat "$0.says" >&3; exec sleep 600`)
+	var says bytes.Buffer
+	to := wire.FramedExecutor(wire.NewFramed(toBuffer{&says}))
+	_ = to.Send(&wire.ToDriver{Body: &wire.ToDriver_Note{Note: &wire.Note{Orphaned: true}}})
+	_ = to.Send(&wire.ToDriver{Body: &wire.ToDriver_Register{Register: &wire.Register{}}})
+	if err := os.WriteFile(d.cfg.Program+".says", says.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := &link{ctx: context.Background(), out: out, beat: time.Second}
+	o := &wire.OpenJob{Job: "job-000001", Args: []string{"run", "logistic"}, Incarnation: "job-000001.1"}
+	d.open(o, l)
+	r := d.runner(o.Job)
+	d.orphan()
+	d.open(&wire.OpenJob{Job: o.Job, Args: o.Args, Runner: 2, Incarnation: "job-000001.2"}, l)
+	for m := range told {
+		if m.GetRelay() != nil {
+			break // its registration
+		}
+	}
+	if since := r.alone.Load(); since != 0 || d.runner(o.Job) != r {
+		t.Errorf("it is taken for one without a process since %v", time.Duration(since))
+	}
+}
+
+// toBuffer takes frames.
+type toBuffer struct{ *bytes.Buffer }
+
+func (toBuffer) Close() error { return nil }
 
 // TestTheEndOfARunnerIsThatOfOneRequest, also where it ends while the next process of its job asks for it: it is that
 // process's runner, or another one begins, and is not taken for ended.
@@ -93,14 +123,14 @@ func TestTheEndOfARunnerIsThatOfOneRequest(t *testing.T) {
 			another = now != nil && now != r
 			return another
 		})
-		if !another {
-			continue
-		}
-		d.closeJob("job-000001")
-		out.Stop()
-		for len(told) > 0 {
-			if m := <-told; m.GetClosed().GetRunner() == 2 {
-				t.Fatal("a runner that goes on is told to have ended")
+		for timer := time.After(50 * time.Millisecond); another; {
+			select {
+			case m := <-told:
+				if m.GetClosed().GetRunner() == 2 {
+					t.Fatal("a runner that goes on is told to have ended")
+				}
+			case <-timer:
+				another = false
 			}
 		}
 	}

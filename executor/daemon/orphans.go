@@ -100,11 +100,12 @@ func (d *Daemon) claim(o *wire.OpenJob, l *link) *runnerProcess {
 	defer d.mu.Unlock()
 	r := d.runners[o.Job]
 	delete(d.opening, o.Job)
-	if r == nil || r.alone.Load() == 0 || r.what != whatOf(o) || r.over() {
+	if r == nil || r.alone.Load() == 0 || r.what != whatOf(o) || r.quiet.Load() || r.over() {
 		return nil
 	}
 	r.id.Store(o.Runner)
 	r.link.Store(l)
+	r.waits.Store(false)
 	r.alone.Store(0)
 	return r
 }

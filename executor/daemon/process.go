@@ -37,6 +37,7 @@ type runnerProcess struct {
 	frames *wire.Framed
 	in     *wire.Outbox[[]byte] // to the runner: one that does not read must not block others
 	ended  chan struct{}
+	waits  atomic.Bool  // it has said that it waits for its job's next process, and nothing since
 	quiet  atomic.Bool  // it was asked to end
 	held   atomic.Bool  // it waits for queue space
 	heard  atomic.Int64 // time of the last heartbeat, in nanoseconds since the daemon started
@@ -178,10 +179,16 @@ func (d *Daemon) carry(r *runnerProcess) {
 			continue
 		}
 		if len(raw) > wire.MostRelayed {
+			d.mu.Lock() // none claims it from here on
 			r.quiet.Store(true)
-			_ = r.link.Load().out.Put(closed(r.job, r.id.Load(), wire.TooLarge(len(raw))))
+			id := r.id.Load()
+			d.mu.Unlock()
+			_ = r.link.Load().out.Put(closed(r.job, id, wire.TooLarge(len(raw))))
 			_ = r.cmd.Process.Kill()
 			return
+		}
+		if r.waits.Swap(false) { // it has said so of the process before the one that has it
+			r.alone.Store(0)
 		}
 		r.held.Store(true) // it is not silent while the driver takes nothing
 		l := r.link.Load()
@@ -206,6 +213,7 @@ func (d *Daemon) note(r *runnerProcess, n *wire.Note) {
 	}
 	r.stats.Unlock()
 	if n.Orphaned {
+		r.waits.Store(true)
 		r.alone.Store(int64(time.Since(d.began)))
 	}
 	if n.Began > 0 {

@@ -24,6 +24,7 @@ type memberships struct {
 	over  uint64          // all up to this one have ended
 	ended map[uint64]bool // and these
 	known map[uint64]*membership
+	work  sync.WaitGroup // begun, and not ended
 }
 
 // membership is a runner's in a gang.
@@ -74,16 +75,19 @@ func (s *memberships) end(id uint64) {
 	}
 }
 
-// begin makes a membership one of a session; false where that has ended.
+// begin makes a membership one of a session, whose work begins; false where the session has ended.
 func (s *memberships) begin(m *membership, of *runnerConn, b *wire.GangBegin) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m.begin, m.conn = b, of; !of.over {
-		return true
+	if of.over {
+		delete(s.known, m.id)
+		s.over = max(s.over, m.id)
+		m.stop()
+		return false
 	}
-	delete(s.known, m.id)
-	m.stop()
-	return false
+	m.begin, m.conn = b, of
+	s.work.Add(1)
+	return true
 }
 
 // endAll ends all memberships: the job's process has gone, and the next has gangs of greater numbers.
@@ -142,6 +146,7 @@ func (m *membership) start(c *runnerConn, b *wire.GangBegin) {
 	slots := c.runner.process.Slots
 	_ = c.notes.Put(&wire.Note{Began: uint32(slots)}) // its failure ends the connection
 	if err := m.up(&wire.Gang{Joined: true}); err != nil {
+		c.runner.gangs.work.Done()
 		return // the session ends with its connection
 	}
 	member := &rdd.Member{Number: m.number, Slots: slots, Send: m.send, Recv: m.recv, Open: m.open,
@@ -149,6 +154,7 @@ func (m *membership) start(c *runnerConn, b *wire.GangBegin) {
 		Pacer: func(slot int) rdd.Pacer { return pacerOf(c.runner.pacer, slot) }}
 	graph := c.runner.maker.Graph
 	go func() {
+		defer c.runner.gangs.work.Done()
 		began := time.Now()
 		err := graph.RunGang(m.ctx, int(b.Work), member)
 		_ = c.notes.Put(&wire.Note{Ended: true, BusyNs: uint64(time.Since(began))})
@@ -156,10 +162,13 @@ func (m *membership) start(c *runnerConn, b *wire.GangBegin) {
 	}()
 }
 
-// ended says, once, that the work has ended here, or has failed and will.
+// ended says, once, that the work has ended here, or has failed and is ending.
 func (m *membership) ended(err error) {
 	m.told.Do(func() {
-		if m.ctx.Err() == nil {
+		m.runner.gangs.mu.Lock()
+		begun := m.conn != nil // of one that has not, the job's process hears that it never comes
+		m.runner.gangs.mu.Unlock()
+		if begun && m.ctx.Err() == nil {
 			_ = m.up(&wire.Gang{End: true, Fault: wire.FromError(err)}) // the session ends with its connection
 		}
 	})

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/volley-engine/volley/abss"
 	"github.com/volley-engine/volley/driver"
-	"github.com/volley-engine/volley/executor"
 	"github.com/volley-engine/volley/internal/fault"
 	"github.com/volley-engine/volley/internal/plan"
 	"github.com/volley-engine/volley/internal/runner"
@@ -80,10 +78,19 @@ func (j *Job) open(ctx context.Context, p wire.Process) error {
 
 func (j *Job) close() {
 	if j.cluster != nil {
-		if err := j.cluster.Close(); errors.Is(err, executor.ErrNotBack) {
-			return // what it looks at stays, until the process ends
-		}
+		j.cluster.Close()
 	}
+	if l, ok := j.cluster.(*local); ok && l.busy.Load() {
+		go func() { // who has not returned may read files and mappings yet
+			l.late.Wait()
+			j.closeFiles()
+		}()
+		return
+	}
+	j.closeFiles()
+}
+
+func (j *Job) closeFiles() {
 	if j.packs != nil {
 		j.packs.maker.Close()
 	}

@@ -23,7 +23,8 @@ type local struct {
 	*driver.Driver
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	busy   atomic.Bool // a function of the program's has not come back
+	late   sync.WaitGroup // executors of which a function has not returned
+	busy   atomic.Bool    // there are such
 	limits *limits
 	log    hclog.Logger
 	pacers func(executor int) func(slot int) runner.Pacer // each result is nil where slots run at their own speed
@@ -65,6 +66,7 @@ func newLocal(job driver.JobConfig, cfg Config, engine func(int) (*executor.Engi
 			err := ex.Serve()
 			if errors.Is(err, executor.ErrNotBack) {
 				l.busy.Store(true)
+				l.late.Go(ex.Wait)
 			}
 			if err != nil && gone < 0 {
 				cfg.Logger.Error("executor ended", "executor", ec.ID, "error", err)
@@ -74,7 +76,7 @@ func newLocal(job driver.JobConfig, cfg Config, engine func(int) (*executor.Engi
 	return l, nil
 }
 
-// Close ends driver and executors and waits for them; ErrNotBack where one goes on.
+// Close ends driver and executors and waits for them; where a function has not returned for long that is left.
 func (l *local) Close() error {
 	err := l.Driver.Close()
 	l.cancel()
@@ -82,9 +84,6 @@ func (l *local) Close() error {
 	if n, late := l.limits.chunks.Load(), l.limits.late.Load(); float64(late) > lateShare*float64(n) {
 		l.log.Warn("the machine, not the pace, was the limit; lower --pace-rate, or use --clock virtual", "late chunks",
 			late, "chunks", n)
-	}
-	if l.busy.Load() {
-		return errors.Join(err, executor.ErrNotBack)
 	}
 	return err
 }

@@ -81,14 +81,15 @@ func runRunner(ctx context.Context, cfg Config, p wire.Process, program Program)
 	ec := executor.Config{ID: plan.ExecutorID(p.Executor), Slots: p.Slots, Blocks: addr}
 	r.pacer = lawPacer(law, time.Now(), number, p.Slots, &limits{})
 	ec.Pacer = r.pacer
-	ec.Gate = runners.NewGate()
+	ec.Gate, ec.Beside = runners.NewGate(), &r.gangs.work
 	link := newRunnerLink(wire.FramedExecutor(frames), ec.Gate, r)
 	session := link.begin(p.Direct, p.Incarnation)
 	go link.serve()
 	for {
 		err = executor.New(ctx, ec, r.engine.Load(), session).Serve()
-		if errors.Is(err, executor.ErrNotBack) { // it is at work for a process that has gone: the next has another
-			return err
+		if errors.Is(err, executor.ErrNotBack) { // for a process that has gone; what it reads must not be closed
+			fmt.Fprintf(os.Stderr, "volley: the runner ends, its job's next process has another: %v\n", err)
+			os.Exit(ExitFailed)
 		}
 		next := link.next()
 		if next == nil {

@@ -166,18 +166,24 @@ func (q *Queue[M]) Await(m M, patience time.Duration) error {
 // waitForRoom returns once there is room or the queue is closed, and reports false once nothing has been taken for
 // a given time.
 func (q *Queue[M]) waitForRoom(size int, patience time.Duration) bool {
-	late, taken := false, q.taken
+	late, over, taken := false, false, q.taken
 	var timer *time.Timer
 	timer = time.AfterFunc(patience, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
+		if over { // while this waited for the lock
+			return
+		}
 		if late = q.taken == taken; !late {
 			taken = q.taken
 			timer.Reset(patience)
 		}
 		q.some.Broadcast()
 	})
-	defer timer.Stop()
+	defer func() {
+		over = true
+		timer.Stop()
+	}()
 	for !q.closed && !late && q.overfull(size, awaited) {
 		q.some.Wait()
 	}
