@@ -81,11 +81,14 @@ func TestARunnerThatGoesOnIsNotKilledAsAnOrphan(t *testing.T) {
 	r := d.runner(o.Job)
 	d.orphan()
 	d.open(&wire.OpenJob{Job: o.Job, Args: o.Args, Runner: 2, Incarnation: "job-000001.2"}, l)
-	for m := range told {
-		if m.GetRelay() != nil {
-			break // its registration
+	within(t, "its registration does not arrive", func() bool {
+		select {
+		case m := <-told:
+			return m.GetRelay() != nil
+		default:
+			return false
 		}
-	}
+	})
 	if since := r.alone.Load(); since != 0 || d.runner(o.Job) != r {
 		t.Errorf("it is taken for one without a process since %v", time.Duration(since))
 	}

@@ -278,10 +278,8 @@ func (r *runnerProcess) send(raw []byte) { _ = r.in.Put(raw) } // its failure ki
 // stop ends the runner at once: what it holds can be recomputed.
 func (r *runnerProcess) stop() {
 	r.quiet.Store(true)
-	select {
-	case <-r.ended:
+	if r.over() {
 		return
-	default:
 	}
 	r.kill()
 	select {
